@@ -1,0 +1,253 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Buckets reads buckets and closes, opens and empties them.
+type Buckets struct{ c *Client }
+
+// Buckets returns the buckets of the installation.
+func (c *Client) Buckets() Buckets { return Buckets{c} }
+
+// Bucket is the state of one bucket at one moment.
+type Bucket struct {
+	Class, Key string
+	// Level is how many jobs hold a place: those in the Line and those Later, which are delayed.
+	Level, Line, Later int
+	Capacity           int
+	Rate               Rate
+	// Due is the earliest time of the next departure, zero when any time will do.
+	Due time.Time
+	// Paused tells whether the bucket, or its class, is closed until resumed.
+	Paused bool
+	// Sick says why workers set the bucket aside; resume it when that is mended.
+	Sick string
+}
+
+// Name is class/key.
+func (b Bucket) Name() string { return b.Class + "/" + b.Key }
+
+// MarshalJSON writes the bucket in the words of the design.
+func (b Bucket) MarshalJSON() ([]byte, error) {
+	due := ""
+	if !b.Due.IsZero() {
+		due = b.Due.UTC().Format(TimeFormat)
+	}
+	return json.Marshal(struct {
+		Class    string `json:"class"`
+		Key      string `json:"key"`
+		Level    int    `json:"level"`
+		Capacity int    `json:"capacity"`
+		Line     int    `json:"line"`
+		Later    int    `json:"later"`
+		Rate     Rate   `json:"rate"`
+		Due      string `json:"due,omitempty"`
+		Paused   bool   `json:"paused"`
+		Sick     string `json:"sick,omitempty"`
+	}{b.Class, b.Key, b.Level, b.Capacity, b.Line, b.Later, b.Rate, due, b.Paused, b.Sick})
+}
+
+// List reads up to limit buckets of a class that have jobs, remember a slot or are paused, those due earliest first.
+func (s Buckets) List(ctx context.Context, class string, limit int) ([]Bucket, error) {
+	settings, err := s.c.Classes().Get(ctx, class)
+	if err != nil {
+		return nil, err
+	}
+	var list []Bucket
+	for shard := range s.c.tags {
+		found, err := s.c.rdb.ZRangeWithScores(ctx, s.c.key(shard, "due", class), 0, int64(limit)-1).Result()
+		if err != nil {
+			return nil, readError("list buckets of class "+class, err)
+		}
+		for part := range slices.Chunk(found, touchMost) {
+			states, err := s.read(ctx, shard, settings, part)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, states...)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Bucket) int {
+		return cmp.Or(-cmp.Compare(a.Level, b.Level), cmp.Compare(a.Key, b.Key))
+	})
+	return list[:min(limit, len(list))], nil
+}
+
+// Get reads one bucket. One that nobody used lately is empty, which is no error; an unknown class is.
+func (s Buckets) Get(ctx context.Context, class, key string) (Bucket, error) {
+	if err := CheckKey(key); err != nil {
+		return Bucket{}, err
+	}
+	settings, err := s.c.Classes().Get(ctx, class)
+	if err != nil {
+		return Bucket{}, err
+	}
+	name := class + "/" + key
+	states, err := s.read(ctx, shardOf(name, len(s.c.tags)), settings, []redis.Z{{Member: name}})
+	if err != nil {
+		return Bucket{}, err
+	}
+	return states[0], nil
+}
+
+// read gathers the state of some buckets of one shard in one round trip.
+func (s Buckets) read(ctx context.Context, shard int, settings Class, names []redis.Z) ([]Bucket, error) {
+	type calls struct {
+		line, later *redis.IntCmd
+		own         *redis.SliceCmd
+		sick        *redis.StringCmd
+	}
+	pipe := s.c.rdb.Pipeline()
+	asked := make([]calls, len(names))
+	for i, z := range names {
+		name := fmt.Sprint(z.Member)
+		asked[i] = calls{
+			pipe.ZCard(ctx, s.c.key(shard, "line", name)),
+			pipe.ZCard(ctx, s.c.key(shard, "later", name)),
+			pipe.HMGet(ctx, s.c.key(shard, "bucket", name), "slot", "paused"),
+			pipe.HGet(ctx, s.c.tags[shard]+":sick", name),
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !isNil(err) && !isReply(err) {
+		return nil, readError("read buckets of class "+settings.Name, err)
+	}
+	states := make([]Bucket, len(names))
+	for i, z := range names {
+		line, later := int(asked[i].line.Val()), int(asked[i].later.Val())
+		states[i] = Bucket{
+			Class: settings.Name, Key: strings.TrimPrefix(fmt.Sprint(z.Member), settings.Name+"/"),
+			Level: line + later, Line: line, Later: later, Capacity: settings.Capacity, Rate: settings.Rate,
+			Paused: settings.Paused, Sick: asked[i].sick.Val(),
+		}
+		if own := asked[i].own.Val(); len(own) == 2 {
+			states[i].Paused = states[i].Paused || own[1] != nil
+			if slot, ok := own[0].(string); ok {
+				states[i].Due = dueAfter(slot, settings.Rate)
+			}
+		}
+	}
+	return states, nil
+}
+
+// dueAfter is slot + T, rounded up to a microsecond.
+func dueAfter(slot string, rate Rate) time.Time {
+	whole, decimals, _ := strings.Cut(slot, ".")
+	interval := float64(rate.Period.Microseconds()) / float64(rate.Limit)
+	fraction := float64(parseInt(decimals)) / math.Pow10(len(decimals))
+	return time.UnixMicro(parseInt(whole) + int64(math.Ceil(interval+fraction))).UTC()
+}
+
+// Pause closes a bucket until Resume. Submissions go on until it is full; then nobody can tell a retry-after.
+func (s Buckets) Pause(ctx context.Context, class, key string) error { return s.one(ctx, "pause", class, key) }
+
+// Resume opens a bucket again, also one that workers had set aside. Nothing is made up for.
+func (s Buckets) Resume(ctx context.Context, class, key string) error { return s.one(ctx, "resume", class, key) }
+
+func (s Buckets) one(ctx context.Context, op, class, key string) error {
+	if err := s.check(class, key); err != nil {
+		return err
+	}
+	name := class + "/" + key
+	_, err := s.c.bucketScript(ctx, shardOf(name, len(s.c.tags)), op, name)
+	return err
+}
+
+func (s Buckets) check(class, key string) error {
+	if !className.MatchString(class) {
+		return fmt.Errorf("%w: class %q is not [a-z0-9][a-z0-9_-]{0,63}", ErrInvalid, clip(class))
+	}
+	return CheckKey(key)
+}
+
+// Purge drops all jobs that wait in a bucket and tells how many. What is out goes on.
+func (s Buckets) Purge(ctx context.Context, class, key string) (int, error) {
+	if err := s.check(class, key); err != nil {
+		return 0, err
+	}
+	name := class + "/" + key
+	return s.c.purge(ctx, shardOf(name, len(s.c.tags)), name)
+}
+
+func (c *Client) purge(ctx context.Context, shard int, bucket string) (int, error) {
+	total := 0
+	for {
+		r, err := c.bucketScript(ctx, shard, "purge", bucket)
+		if err != nil {
+			return total, err
+		}
+		total += int(r.int(1))
+		if r.int(2) == 0 {
+			return total, nil
+		}
+	}
+}
+
+func (c *Client) bucketScript(ctx context.Context, shard int, op string, names ...string) (reply, error) {
+	args := []any{op}
+	for _, name := range names {
+		args = append(args, name)
+	}
+	r, err := c.run(ctx, c.scripts.bucket, shard, op+" bucket", args...)
+	if err == nil && r.text(0) == "unknown_class" {
+		class, _, _ := strings.Cut(names[0], "/")
+		return nil, fmt.Errorf("%w: %q", ErrUnknownClass, class)
+	}
+	return r, err
+}
+
+// scan collects the keys of one shard that match a pattern. On a cluster it asks the node that has the shard.
+func (c *Client) scan(ctx context.Context, shard int, pattern string) ([]string, error) {
+	var node redis.Cmdable = c.rdb
+	if cluster, ok := c.rdb.(*redis.ClusterClient); ok {
+		master, err := cluster.MasterForKey(ctx, c.tags[shard])
+		if err != nil {
+			return nil, readError("find the node of shard", err)
+		}
+		node = master
+	}
+	var all []string
+	var cursor uint64
+	for {
+		keys, next, err := node.Scan(ctx, cursor, globEscape(pattern), 1000).Result()
+		if err != nil {
+			return nil, readError("list keys", err)
+		}
+		all = append(all, keys...)
+		if cursor = next; cursor == 0 {
+			return all, nil
+		}
+	}
+}
+
+// globEscape keeps all but a trailing star of a pattern from meaning anything but itself.
+func globEscape(pattern string) string {
+	body, star := strings.CutSuffix(pattern, "*")
+	body = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(body)
+	if star {
+		body += "*"
+	}
+	return body
+}
+
+// readError is redisError for a call that changes nothing: whatever happened, nothing was done.
+func readError(what string, err error) error {
+	return fmt.Errorf("%w: %s: %w", ErrUnavailable, what, err)
+}
+
+func isNil(err error) bool { return errors.Is(err, redis.Nil) }
+
+func isReply(err error) bool {
+	_, ok := errors.AsType[redis.Error](err)
+	return ok
+}

@@ -1,0 +1,230 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Classes reads and changes the settings of classes, on all shards.
+type Classes struct{ c *Client }
+
+// Classes returns the classes of the installation.
+func (c *Client) Classes() Classes { return Classes{c} }
+
+// touchMost is how many buckets one script call indexes again.
+const touchMost = 100
+
+// Put stores a class, new or changed, and returns it with its version. A changed rate counts from the next departure on,
+// for jobs that wait already too; a capacity lowered below a bucket's level rejects until it fits. Should it fail half
+// way, repeat it. A concurrent Put of the same class is an error that wraps [ErrConflict].
+func (s Classes) Put(ctx context.Context, class Class) (Class, error) {
+	if err := class.Validate(); err != nil {
+		return class, err
+	}
+	version, err := s.newestVersion(ctx, class.Name)
+	if err != nil {
+		return class, err
+	}
+	class.Version = version + 1
+	args := []any{"put", class.Name, class.Version}
+	for _, v := range class.settings() {
+		args = append(args, v)
+	}
+	for shard := range s.c.tags {
+		r, err := s.c.run(ctx, s.c.scripts.class, shard, "store class "+class.Name, args...)
+		if err != nil {
+			return class, err
+		}
+		if r.text(0) == "stale" {
+			return class, fmt.Errorf("%w: class %s was changed by somebody else just now (version %d); look at it and try again",
+				ErrConflict, class.Name, r.int(1))
+		}
+	}
+	return class, s.reindex(ctx, class.Name)
+}
+
+// newestVersion is the highest version any shard has, 0 for a new class.
+func (s Classes) newestVersion(ctx context.Context, name string) (int64, error) {
+	var newest int64
+	for shard := range s.c.tags {
+		v, err := s.c.rdb.HGet(ctx, s.c.key(shard, "class", name), "version").Result()
+		if err != nil && !isNil(err) {
+			return 0, readError("read class "+name, err)
+		}
+		newest = max(newest, parseInt(v))
+	}
+	return newest, nil
+}
+
+// reindex moves the dues of a class's buckets to where its settings now put them, a bounded number per call.
+func (s Classes) reindex(ctx context.Context, name string) error {
+	return s.eachBucket(ctx, name, func(shard int, names []string) error {
+		_, err := s.c.bucketScript(ctx, shard, "touch", names...)
+		return err
+	})
+}
+
+// eachBucket passes all buckets of a class, some possibly twice, in batches of one shard.
+func (s Classes) eachBucket(ctx context.Context, class string, each func(shard int, names []string) error) error {
+	for shard := range s.c.tags {
+		var cursor uint64
+		for {
+			pairs, next, err := s.c.rdb.ZScan(ctx, s.c.key(shard, "due", class), cursor, "", touchMost).Result()
+			if err != nil {
+				return readError("list buckets of class "+class, err)
+			}
+			var names []string
+			for i := 0; i < len(pairs); i += 2 {
+				names = append(names, pairs[i])
+			}
+			for batch := range slices.Chunk(names, touchMost) {
+				if err := each(shard, batch); err != nil {
+					return err
+				}
+			}
+			if cursor = next; cursor == 0 {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// Get reads one class. The error wraps [ErrUnknownClass] when there is none.
+func (s Classes) Get(ctx context.Context, name string) (Class, error) {
+	h, err := s.c.rdb.HGetAll(ctx, s.c.key(0, "class", name)).Result()
+	if err != nil {
+		return Class{}, readError("read class "+name, err)
+	}
+	if h["capacity"] == "" || h["removed"] != "" {
+		return Class{}, fmt.Errorf("%w: %q", ErrUnknownClass, clip(name))
+	}
+	return readClass(name, h)
+}
+
+// List reads all classes, by name.
+func (s Classes) List(ctx context.Context) ([]Class, error) {
+	prefix := s.c.key(0, "class", "")
+	names, err := s.c.scan(ctx, 0, prefix+"*")
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	var classes []Class
+	for _, name := range slices.Compact(names) {
+		class, err := s.Get(ctx, strings.TrimPrefix(name, prefix))
+		switch {
+		case err == nil:
+			classes = append(classes, class)
+		case ReasonOf(err) != ReasonUnknownClass: // one that is just being removed is not there
+			return nil, err
+		}
+	}
+	return classes, nil
+}
+
+// Pause closes all buckets of a class until Resume, in one step per shard. Submissions go on.
+func (s Classes) Pause(ctx context.Context, name string) error { return s.all(ctx, "pause", name) }
+
+// Resume opens them again. Nothing is made up for.
+func (s Classes) Resume(ctx context.Context, name string) error { return s.all(ctx, "resume", name) }
+
+func (s Classes) all(ctx context.Context, op, name string) error {
+	for shard := range s.c.tags {
+		r, err := s.c.run(ctx, s.c.scripts.class, shard, op+" class "+name, op, name)
+		if err != nil {
+			return err
+		}
+		if r.text(0) == "unknown_class" {
+			return fmt.Errorf("%w: %q", ErrUnknownClass, clip(name))
+		}
+	}
+	return nil
+}
+
+// BusyError: a class still has jobs, so it was not removed.
+type BusyError struct {
+	Class              string
+	Waiting, Out, Dead int64
+}
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("queue: class %s is not removed: %d jobs wait, %d run, %d dead ones are kept",
+		e.Class, e.Waiting, e.Out, e.Dead)
+}
+
+// Remove deletes a class that has no jobs; a [*BusyError] tells what it has. Buckets that must still remember when they
+// last let a job go keep the settings until then, so that a class made anew does not depart too early.
+func (s Classes) Remove(ctx context.Context, name string) error {
+	books, err := s.c.Books(ctx, name)
+	if err != nil {
+		return err
+	}
+	busy := BusyError{Class: name, Waiting: books.Waiting(), Out: books.Out()}
+	for shard := range s.c.tags {
+		n, err := s.c.rdb.ZCard(ctx, s.c.key(shard, "dead", name)).Result()
+		if err != nil {
+			return readError("count dead jobs of class "+name, err)
+		}
+		busy.Dead += n
+	}
+	if busy.Waiting+busy.Out+busy.Dead > 0 {
+		return &busy
+	}
+	removed := false
+	for shard := range s.c.tags {
+		r, err := s.c.run(ctx, s.c.scripts.class, shard, "remove class "+name, "rm", name)
+		if err != nil {
+			return err
+		}
+		if r.text(0) == "busy" {
+			return &BusyError{name, r.int(1), r.int(2), r.int(3)}
+		}
+		removed = removed || r.text(0) == "ok"
+	}
+	if !removed {
+		return fmt.Errorf("%w: %q", ErrUnknownClass, clip(name))
+	}
+	return nil
+}
+
+// Purge drops all waiting and all dead jobs of a class and tells how many of each. What is out goes on.
+func (s Classes) Purge(ctx context.Context, name string) (waiting, dead int, err error) {
+	if _, err := s.Get(ctx, name); err != nil {
+		return 0, 0, err
+	}
+	waiting, err = s.PurgeWaiting(ctx, name)
+	if err != nil {
+		return waiting, 0, err
+	}
+	for shard := range s.c.tags {
+		for {
+			r, err := s.c.run(ctx, s.c.scripts.class, shard, "purge class "+name, "purge_dead", name)
+			if err != nil {
+				return waiting, dead, err
+			}
+			dead += int(r.int(1))
+			if r.int(2) == 0 {
+				break
+			}
+		}
+	}
+	return waiting, dead, nil
+}
+
+// PurgeWaiting drops all waiting jobs of a class and tells how many.
+func (s Classes) PurgeWaiting(ctx context.Context, name string) (int, error) {
+	total := 0
+	err := s.eachBucket(ctx, name, func(shard int, names []string) error {
+		for _, bucket := range names {
+			n, err := s.c.purge(ctx, shard, bucket)
+			if total += n; err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return total, err
+}

@@ -1,0 +1,41 @@
+-- bucket: an operator's hand on one bucket.
+--
+-- KEYS[1]  the shard's hash tag
+-- ARGV     operation (pause | resume | purge | touch), then bucket names class/key, at most 100; purge takes one
+-- returns  unknown_class: the class of the first bucket does not exist
+--          ok, jobs purged, jobs left to purge (call again until 0)
+-- cost     O(log n) per bucket or purged job
+local op = ARGV[1]
+redis.call('DEL', P .. ':-')
+if not class(class_of(ARGV[2])) then return { 'unknown_class' } end
+
+local purged, left = 0, 0
+
+local function purge(b, c)
+  for _, place in ipairs({ 'later', 'line' }) do
+    local members = redis.call('ZRANGE', P .. ':' .. place .. ':' .. b.name, 0, BATCH - 1 - purged)
+    if purged >= BATCH then members = {} end
+    for _, member in ipairs(members) do
+      redis.call('ZREM', P .. ':expiry:' .. b.name, member)
+      drop_waiting(b, c, member, 'purged')
+      purged = purged + 1
+    end
+  end
+  left = b.line + b.later
+end
+
+for i = 2, #ARGV do
+  local b = bucket(ARGV[i])
+  redis.call('HDEL', P .. ':sick', b.name)
+  if op == 'pause' then
+    b.paused = '1'
+    set(b, 'paused', '1')
+  elseif op == 'resume' then
+    b.paused = false
+    redis.call('HDEL', P .. ':bucket:' .. b.name, 'paused')
+  elseif op == 'purge' then
+    purge(b, class(b.class))
+  end
+end
+finish()
+return { 'ok', purged, left }

@@ -1,0 +1,291 @@
+-- prelude: what all scripts share. The names of a shard's keys, classes, the outflow law of one bucket, the due index
+-- and the books. Nothing here runs by itself but the three lines that follow.
+--
+-- KEYS[1] is the shard's hash tag, such as {spout:2}. Every key a script touches begins with it, so that a script stays
+-- in one slot of a cluster.
+--
+-- Times are microseconds. Around 1.8e15 a double resolves a quarter of one, so an interval such as 1 s / 7 would drift if
+-- slots were kept as absolute numbers: inside a script, times are offsets from now, which are small and keep decimals,
+-- and a stored slot is a whole number and six decimals, apart.
+local P = KEYS[1]
+local now = now_us()
+local BATCH = 100 -- no loop and no batch is longer than this, so that no call holds Redis for long
+
+-- int formats a whole number with all its digits. tostring and .. keep only 14 of them and would cut a timestamp.
+local function int(x)
+  return string.format('%.0f', x)
+end
+
+-- score reads a sorted set's score. Not every Lua takes "inf" for a number, nor, in tonumber, 1e+08.
+local function score(s)
+  if s == 'inf' or s == '+inf' then return math.huge end
+  return s + 0
+end
+
+local function class_of(name)
+  return string.match(name, '^([^/]+)/')
+end
+
+-- ref_of strips what a delayed job's line member carries in front of its ref (see member_of).
+local function ref_of(member)
+  return string.match(member, '[^:]+$')
+end
+
+-- member_of names a delayed job in later, line and expiry: its admission number goes in front, so that jobs that join at
+-- the same moment leave in order of admission. A job that never waited aside is its ref alone.
+local function member_of(number, ref)
+  return string.format('%016.0f:', number) .. ref
+end
+
+---------------------------------------------------------------------------------------------------------- classes
+
+local classes = {}
+
+-- class returns the settings of a class, or false if there is none. Read once per call.
+local function class(name)
+  local c = classes[name]
+  if c ~= nil then return c end
+  local v = redis.call('HMGET', P .. ':class:' .. name, 'capacity', 'limit', 'period', 'catch_up', 'max_wait',
+    'max_jobs', 'dedup', 'max_payload', 'paused', 'version', 'timeout', 'http', 'removed')
+  if v[1] then
+    c = {
+      capacity = tonumber(v[1]),
+      T = tonumber(v[3]) / tonumber(v[2]),
+      catch_up = tonumber(v[4]),
+      max_wait = tonumber(v[5]),
+      max_jobs = tonumber(v[6]),
+      dedup = tonumber(v[7]),
+      max_payload = tonumber(v[8]),
+      paused = v[9],
+      version = v[10],
+      timeout = v[11],
+      http = v[12],
+      removed = v[13],
+    }
+  else
+    c = false
+  end
+  classes[name] = c
+  return c
+end
+
+---------------------------------------------------------------------------------------------------------- the books
+
+local books = {} -- class -> field -> what this call adds
+
+-- count adds n to a total of a class. Written once, at the end, in the same script as the jobs that moved.
+local function count(cname, field, n)
+  local b = books[cname]
+  if not b then
+    b = {}
+    books[cname] = b
+  end
+  b[field] = (b[field] or 0) + n
+end
+
+-- standing reads off the books (law 5) how many jobs of a class hold a place in this shard, and how many are out.
+local function standing(cname)
+  local v = redis.call('HMGET', P .. ':stats:' .. cname, 'admitted', 'returned', 'departed', 'expired', 'purged',
+    'sick', 'done', 'dead')
+  local b = books[cname] or {}
+  local function total(i, field) return (tonumber(v[i]) or 0) + (b[field] or 0) end
+  local departed, returned = total(3, 'departed'), total(2, 'returned')
+  return total(1, 'admitted') + returned - departed - total(4, 'expired') - total(5, 'purged') - total(6, 'sick'),
+    departed - returned - total(7, 'done') - total(8, 'dead')
+end
+
+---------------------------------------------------------------------------------------------------------- buckets
+
+local buckets = {}
+local touched = {} -- classes whose due index may have changed
+
+-- bucket loads a bucket once per call. slot is an offset from now, or nil when nothing is remembered.
+local function bucket(name)
+  local b = buckets[name]
+  if b then
+    b.indexed = false
+    return b
+  end
+  local v = redis.call('HMGET', P .. ':bucket:' .. name, 'slot', 'number', 'hold', 'paused', 'told')
+  b = {
+    name = name,
+    class = class_of(name),
+    number = tonumber(v[2]) or 0,
+    hold = v[3] and tonumber(v[3]) - now or nil,
+    paused = v[4],
+    told = v[5] and tonumber(v[5]) - now or nil,
+    line = redis.call('ZCARD', P .. ':line:' .. name),
+    later = redis.call('ZCARD', P .. ':later:' .. name),
+    fields = {},
+  }
+  if v[1] then
+    local whole, decimals = string.match(v[1], '^(-?%d+)(%.%d+)$')
+    b.slot = tonumber(whole) - now + tonumber(decimals)
+  end
+  buckets[name] = b
+  return b
+end
+
+local function set(b, field, value)
+  b.fields[field] = value
+end
+
+local function set_slot(b, offset)
+  b.slot = offset
+  local whole = math.floor(offset)
+  set(b, 'slot', int(now + whole) .. string.sub(string.format('%.6f', math.min(offset - whole, 0.999999)), 2))
+end
+
+-- due is the offset of the earliest next departure: slot + T with the T of now, so that a changed rate counts at once,
+-- and never later than now + T, so that a clock set back does not close a bucket.
+local function due(b, c)
+  if not b.slot then return 0 end
+  return math.min(b.slot + c.T, c.T)
+end
+
+-- next_start is when the head of the line would leave.
+local function next_start(b, c)
+  return math.max(due(b, c), b.hold or 0, 0)
+end
+
+-- join is called before a job joins an empty line at an offset: a bucket earns no credit while it is empty.
+local function join(b, c, offset)
+  if b.line == 0 and (not b.slot or b.slot < offset - c.T) then set_slot(b, offset - c.T) end
+end
+
+-- mark leaves of a job what its dedup window needs (the identity and the first answer), or nothing.
+local function mark(c, ref)
+  local key = P .. ':job:' .. ref
+  if c.dedup > 0 then
+    local at = redis.call('HGET', key, 'at')
+    local left = at and tonumber(at) + c.dedup - now or 0
+    if left > 0 then
+      redis.call('HDEL', key, 'payload', 'type', 'number', 'member', 'expires', 'backs')
+      redis.call('PEXPIRE', key, int(math.ceil(left / 1000)))
+      return
+    end
+  end
+  redis.call('DEL', key)
+end
+
+-- drop_waiting takes a waiting job out of its bucket for good and counts it under field.
+local function drop_waiting(b, c, member, field)
+  if redis.call('ZREM', P .. ':line:' .. b.name, member) == 1 then
+    b.line = b.line - 1
+  elseif redis.call('ZREM', P .. ':later:' .. b.name, member) == 1 then
+    b.later = b.later - 1
+  else
+    return
+  end
+  mark(c, ref_of(member))
+  count(b.class, field, 1)
+end
+
+-- expired tells whether a job has waited longer than it may. A departure that is late by no more than the catch-up is
+-- on time, so a job that was told it would leave at the last moment does leave.
+local function expired(c, expires)
+  return expires + c.catch_up < now
+end
+
+-- expire removes jobs that waited longer than they may, wherever they stand, at most BATCH.
+local function expire(b, c)
+  local key = P .. ':expiry:' .. b.name
+  local old = redis.call('ZRANGEBYSCORE', key, '-inf', '(' .. int(now - c.catch_up), 'LIMIT', 0, BATCH)
+  for _, member in ipairs(old) do
+    redis.call('ZREM', key, member)
+    drop_waiting(b, c, member, 'expired')
+  end
+end
+
+---------------------------------------------------------------------------------------------------------- due index
+
+-- first is the lowest score of a sorted set as an offset from now, or nil.
+local function first(key)
+  local v = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  return v[2] and score(v[2]) - now or nil
+end
+
+-- opening is the offset at which depart should next look at a bucket; math.huge for never.
+local function opening(b, c)
+  local at = math.huge
+  if not b.paused then
+    at = math.max(due(b, c), b.hold or 0)
+    if b.line == 0 and b.later > 0 then at = math.max(at, first(P .. ':later:' .. b.name) or 0) end
+  end
+  if b.line + b.later > 0 then
+    local expires = first(P .. ':expiry:' .. b.name)
+    if expires then at = math.min(at, expires + c.catch_up + 1) end
+  end
+  return at
+end
+
+-- reindex writes a bucket's own fields and sets or clears its entry in the due index, as a pure function of its state.
+-- Every script ends with it for every bucket it touched. An empty bucket stays until its due has passed: it must
+-- remember its slot that long, and no longer.
+local function reindex(b)
+  local c = class(b.class)
+  local index = P .. ':due:' .. b.class
+  b.indexed = true
+  touched[b.class] = true
+  if b.line + b.later == 0 and not b.paused and math.max(due(b, c), b.hold or 0) <= 0 then
+    redis.call('DEL', P .. ':bucket:' .. b.name)
+    redis.call('ZREM', index, b.name)
+    return
+  end
+  local args = {}
+  for field, value in pairs(b.fields) do
+    args[#args + 1] = field
+    args[#args + 1] = value
+  end
+  b.fields = {}
+  if #args > 0 then redis.call('HSET', P .. ':bucket:' .. b.name, unpack(args)) end
+  local at = opening(b, c)
+  redis.call('ZADD', index, at == math.huge and '+inf' or int(now + math.ceil(at)), b.name)
+end
+
+-- reindex_class keeps a class's earliest due, and wakes workers when it became earlier.
+local function reindex_class(cname, quiet)
+  local c = class(cname)
+  local v = redis.call('ZRANGE', P .. ':due:' .. cname, 0, 0, 'WITHSCORES')
+  if not v[2] then
+    redis.call('ZREM', P .. ':due', cname)
+    if c and c.removed then redis.call('DEL', P .. ':class:' .. cname, P .. ':stats:' .. cname) end
+    return
+  end
+  local was = redis.call('ZSCORE', P .. ':due', cname)
+  local at = c and c.paused and math.huge or score(v[2])
+  if was and score(was) == at then return end
+  redis.call('ZADD', P .. ':due', at == math.huge and '+inf' or int(at), cname)
+  if not quiet and at < math.huge and (not was or at < score(was)) then
+    redis.call('PUBLISH', P .. ':wake', int(at) .. ' ' .. cname)
+  end
+end
+
+-- finish ends a script: every touched bucket and class is indexed again and the books are written.
+local function finish(quiet)
+  for _, b in pairs(buckets) do
+    if not b.indexed and class(b.class) then reindex(b) end
+  end
+  for cname, fields in pairs(books) do
+    for field, n in pairs(fields) do redis.call('HINCRBY', P .. ':stats:' .. cname, field, n) end
+  end
+  for cname in pairs(touched) do reindex_class(cname, quiet) end
+end
+
+-- give_back returns a departed job to its line under its old number. The caller has removed it from out.
+local function give_back(name, ref)
+  local v = redis.call('HMGET', P .. ':job:' .. ref, 'number', 'member', 'expires')
+  local b = bucket(name)
+  local c = class(b.class)
+  if not v[1] or not c then
+    count(b.class, 'sick', 1)
+    count(b.class, 'returned', 1)
+    return
+  end
+  local member = v[2] or ref
+  join(b, c, 0)
+  redis.call('ZADD', P .. ':line:' .. name, v[1], member)
+  if v[3] then redis.call('ZADD', P .. ':expiry:' .. name, v[3], member) end
+  b.line = b.line + 1
+  count(b.class, 'returned', 1)
+end

@@ -1,0 +1,84 @@
+package queue
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed lua/*.lua
+var lua embed.FS
+
+// scripts are the programs that run inside Redis. Each is the clock, the prelude and its own file.
+type scripts struct {
+	admit, depart, settle, leave, bucket, class, schema *redis.Script
+}
+
+func newScripts(clock string) scripts {
+	shared := source("prelude")
+	with := func(name string) *redis.Script { return redis.NewScript(clock + shared + source(name)) }
+	return scripts{
+		admit: with("admit"), depart: with("depart"), settle: with("settle"), leave: with("leave"),
+		bucket: with("bucket"), class: with("class"), schema: redis.NewScript(source("schema")),
+	}
+}
+
+func source(name string) string {
+	b, err := lua.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(fmt.Sprintf("queue: embedded script %s: %v", name, err)) // a broken build, found by any test
+	}
+	return string(b)
+}
+
+// load puts the scripts into Redis, so that the first calls need no second round trip.
+func (s scripts) load(ctx context.Context, rdb redis.UniversalClient) error {
+	for _, script := range []*redis.Script{s.admit, s.depart, s.settle, s.leave, s.bucket, s.class} {
+		if err := script.Load(ctx, rdb).Err(); err != nil {
+			return redisError("load scripts", err)
+		}
+	}
+	return nil
+}
+
+// noScript tells whether Redis has lost a script, by SCRIPT FLUSH or a restart.
+func noScript(err error) bool {
+	return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT")
+}
+
+// reply reads what a script returned: whole numbers and strings, either of which may carry a number.
+type reply []any
+
+func (r reply) text(i int) string {
+	if i >= len(r) {
+		return ""
+	}
+	switch v := r[i].(type) {
+	case string:
+		return v
+	case int64:
+		return fmt.Sprint(v)
+	}
+	return ""
+}
+
+func (r reply) int(i int) int64 {
+	if i < len(r) {
+		if v, ok := r[i].(int64); ok {
+			return v
+		}
+	}
+	return parseInt(r.text(i))
+}
+
+func (r reply) list(i int) []any {
+	if i < len(r) {
+		if v, ok := r[i].([]any); ok {
+			return v
+		}
+	}
+	return nil
+}

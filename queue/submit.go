@@ -1,0 +1,266 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Submit puts one job into its bucket, or says why not. Calls made at the same time share round trips.
+//
+// The errors are a [*FullError] when there is no room now, and errors that wrap [ErrInvalid], [ErrTooLarge],
+// [ErrUnknownClass], [ErrConflict], [ErrUnavailable] (nothing was sent or done) or [ErrUnknown] (sent, and no reply: repeat
+// with the id in the returned receipt, which is set whenever the job was valid). It returns when ctx ends.
+func (c *Client) Submit(ctx context.Context, job Job) (Receipt, error) {
+	s, err := c.prepare(&job)
+	if err != nil {
+		return Receipt{ID: job.ID}, err
+	}
+	s.done = make(chan struct{})
+	receipt, err := c.doors[s.shard(c)].submit(ctx, s)
+	receipt.ID, receipt.Ref = job.ID, s.ref
+	return receipt, err
+}
+
+// Result is the answer to one job of [Client.SubmitMany].
+type Result struct {
+	Receipt Receipt
+	Err     error
+}
+
+// SubmitMany puts many jobs into their buckets with one round trip per shard, and answers each as [Client.Submit] would,
+// in the order given. Jobs of one bucket keep that order. It is not atomic: some may be admitted and others not.
+func (c *Client) SubmitMany(ctx context.Context, jobs []Job) []Result {
+	results := make([]Result, len(jobs))
+	all := make([]submission, len(jobs))
+	byShard := make([][]*submission, len(c.tags))
+	for i := range jobs {
+		job := jobs[i]
+		s, err := c.prepare(&job)
+		if err != nil {
+			results[i] = Result{Receipt{ID: job.ID}, err}
+			continue
+		}
+		all[i] = *s
+		shard := s.shard(c)
+		byShard[shard] = append(byShard[shard], &all[i])
+	}
+	var wg sync.WaitGroup
+	for shard, subs := range byShard {
+		if len(subs) > 0 {
+			wg.Go(func() { c.admit(ctx, shard, subs) })
+		}
+	}
+	wg.Wait()
+	for i := range all {
+		if s := &all[i]; s.job != nil {
+			s.receipt.ID, s.receipt.Ref = s.job.ID, s.ref
+			results[i] = Result{s.receipt, s.err}
+		}
+	}
+	return results
+}
+
+// SubmitWait submits a job and, while there is no room, waits as long as it is told and submits it again: the same job, so
+// that nothing is admitted twice. It returns when the job is admitted, when ctx ends (the last refusal and the
+// context's error, both wrapped) or when waiting would not help.
+func (c *Client) SubmitWait(ctx context.Context, job Job) (Receipt, error) {
+	var patience patience
+	for {
+		receipt, err := c.Submit(ctx, job)
+		job.ID = receipt.ID
+		full, ok := errors.AsType[*FullError](err)
+		if !ok {
+			return receipt, err
+		}
+		wait := time.NewTimer(patience.wait(full))
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+			return receipt, fmt.Errorf("%w; gave up waiting for room: %w", full, context.Cause(ctx))
+		}
+	}
+}
+
+// patience decides how long a refused producer waits: as long as it is told, a little more so that the departure that
+// makes room has happened, and ever longer while the bucket stands still, because then nobody drains it.
+type patience struct {
+	room  time.Time // when the last refusal expected a place to open
+	extra time.Duration
+}
+
+const (
+	lateness  = 25 * time.Millisecond // how long a departure stays good (G)
+	leastWait = 100 * time.Millisecond
+	mostExtra = 5 * time.Second
+)
+
+func (p *patience) wait(full *FullError) time.Duration {
+	if full.Paused || (!p.room.IsZero() && !full.room.After(p.room)) {
+		p.extra = min(max(2*p.extra, leastWait), mostExtra)
+	} else {
+		p.extra = 0
+	}
+	p.room = full.room
+	return max(full.RetryAfter+lateness, min(full.interval, leastWait), p.extra)
+}
+
+// prepare checks a job and computes what names it.
+func (c *Client) prepare(job *Job) (*submission, error) {
+	if err := job.prepare(); err != nil {
+		return nil, err
+	}
+	ref := refOf(shardOf(job.bucket(), len(c.tags)), job)
+	return &submission{job: job, ref: ref, digest: job.digest(), others: -1}, nil
+}
+
+func (s *submission) shard(c *Client) int { return shardOf(s.job.bucket(), len(c.tags)) }
+
+// admit sends submissions of one shard, in order, and sets each one's receipt or error. Those of classes with a bound over
+// all keys come back once for the number of jobs that wait in the other shards.
+func (c *Client) admit(ctx context.Context, shard int, subs []*submission) {
+	c.send(ctx, shard, subs)
+	var again []*submission
+	for _, s := range subs {
+		if errors.Is(s.err, errCount) {
+			again = append(again, s)
+		}
+	}
+	if again == nil {
+		return
+	}
+	counts := map[string]int64{}
+	for _, s := range again {
+		if _, ok := counts[s.job.Class]; !ok {
+			counts[s.job.Class], s.err = c.countElsewhere(ctx, shard, s.job.Class)
+			if errors.Is(s.err, ErrUnavailable) {
+				setErr(again, s.err)
+				return
+			}
+		}
+		s.others = counts[s.job.Class]
+	}
+	c.send(ctx, shard, again)
+}
+
+func setErr(subs []*submission, err error) {
+	for _, s := range subs {
+		s.receipt, s.err = Receipt{}, err
+	}
+}
+
+// send makes one round trip of as many script calls as the submissions need.
+func (c *Client) send(ctx context.Context, shard int, subs []*submission) {
+	if len(subs) == batchLength(subs) {
+		v, err := c.scripts.admit.Run(ctx, c.rdb, []string{c.tags[shard]}, admitArgs(subs)...).Slice()
+		answer(subs, v, err)
+		return
+	}
+	pipe := c.rdb.Pipeline()
+	var batches [][]*submission
+	var calls []*redis.Cmd
+	for len(subs) > 0 {
+		n := batchLength(subs)
+		batches = append(batches, subs[:n])
+		calls = append(calls, pipe.EvalSha(ctx, c.scripts.admit.Hash(), []string{c.tags[shard]}, admitArgs(subs[:n])...))
+		subs = subs[n:]
+	}
+	_, _ = pipe.Exec(ctx) // each call carries its own error
+	for i, call := range calls {
+		v, err := call.Slice()
+		if noScript(err) { // a pipeline does not fall back by itself
+			v, err = c.scripts.admit.Run(ctx, c.rdb, []string{c.tags[shard]}, admitArgs(batches[i])...).Slice()
+		}
+		answer(batches[i], v, err)
+	}
+}
+
+func admitArgs(subs []*submission) []any {
+	args := make([]any, 0, 10*len(subs))
+	for _, s := range subs {
+		j := s.job
+		var notBefore int64
+		if !j.NotBefore.IsZero() {
+			notBefore = j.NotBefore.UnixMicro()
+		}
+		args = append(args, s.ref, j.Class, j.Key, j.ID, j.Type, []byte(j.Payload), s.digest,
+			j.MaxWait.Microseconds(), notBefore, s.others)
+	}
+	return args
+}
+
+// answer turns a script's reply into receipts and errors.
+func answer(subs []*submission, v []any, err error) {
+	for i, s := range subs {
+		switch {
+		case err != nil:
+			s.receipt, s.err = Receipt{}, redisError("submit "+s.job.bucket(), err)
+			if errors.Is(s.err, ErrUnknown) {
+				s.err = unknownOutcome(s.job, err)
+			}
+		case i >= len(v):
+			s.err = unknownOutcome(s.job, errors.New("redis answered fewer jobs than were sent"))
+		default:
+			s.receipt, s.err = s.read(reply(v).list(i))
+		}
+	}
+}
+
+func unknownOutcome(j *Job, err error) error {
+	return fmt.Errorf("%w: bucket %s: the job may or may not be in it; submit it again with id %q: %w",
+		ErrUnknown, clip(j.bucket()), j.ID, err)
+}
+
+// errCount: the class bounds its jobs over all keys, and the script needs the number elsewhere.
+var errCount = errors.New("queue: others not counted")
+
+func (s *submission) read(r reply) (Receipt, error) {
+	j := s.job
+	switch verdict := r.text(0); verdict {
+	case "admitted", "duplicate":
+		start, at := r.int(4), r.int(5)
+		return Receipt{
+			Status: Status(verdict), Position: int(r.int(1)), Level: int(r.int(2)), Capacity: int(r.int(3)),
+			EstimatedStart: time.UnixMicro(start).UTC(), Wait: time.Duration(start-at) * time.Microsecond,
+		}, nil
+	case "full", "class_full", "would_expire":
+		return Receipt{}, &FullError{
+			Reason: Reason(verdict), Class: j.Class, Key: j.Key,
+			RetryAfter: max(0, time.Duration(r.int(1))*time.Microsecond), Paused: r.int(1) < 0,
+			Level: int(r.int(2)), Capacity: int(r.int(3)),
+			interval: time.Duration(r.int(4)) * time.Microsecond, room: time.UnixMicro(r.int(5)),
+		}
+	case "unknown_class":
+		return Receipt{}, fmt.Errorf("%w: %q; create it with a class file, or see which there are", ErrUnknownClass, j.Class)
+	case "conflict":
+		return Receipt{}, fmt.Errorf("%w: id %q in bucket %s belongs to a job of another type or payload",
+			ErrConflict, j.ID, clip(j.bucket()))
+	case "too_large":
+		return Receipt{}, fmt.Errorf("%w: payload of %d bytes is above class %s's max_payload of %d",
+			ErrTooLarge, len(j.Payload), j.Class, r.int(1))
+	case "count":
+		return Receipt{}, errCount
+	default:
+		return Receipt{}, unknownOutcome(j, fmt.Errorf("redis answered %q", verdict))
+	}
+}
+
+// countElsewhere is how many jobs of a class wait in all shards but one.
+func (c *Client) countElsewhere(ctx context.Context, shard int, class string) (int64, error) {
+	var n int64
+	books, err := c.books(ctx, class)
+	if err != nil {
+		return 0, fmt.Errorf("%w: count the jobs of class %s", err, class)
+	}
+	for i, b := range books {
+		if i != shard {
+			n += b.Waiting()
+		}
+	}
+	return n, nil
+}
