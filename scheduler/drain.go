@@ -1,0 +1,202 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spout-queue/spout/queue"
+)
+
+const (
+	// poll is the longest time between two calls: the heartbeat, and what a lost wake hint costs at most.
+	poll = time.Second
+	// slack is how much later than the next due time those workers call that were not the last to move something. They
+	// take over from one that is gone or busy, and cost little while it is not.
+	slack = 3 * time.Millisecond
+	// askMost keeps one call short: what departs together also starts together.
+	askMost = 32
+)
+
+// drain asks one shard for departures: one call at a time, and the next one when something will be due.
+type drain struct {
+	s      *Scheduler
+	outlet *queue.Outlet
+	shard  int
+
+	fault backoff         // calls that failed in a row
+	freed <-chan struct{} // when not nil, the next call waits for a slot
+
+	mu     sync.Mutex
+	mover  bool      // this worker was the last to move something
+	clock  clock     // the server's time in ours
+	at     time.Time // when to call next
+	due    time.Time // the server's time of what is expected then, zero for a mere poll
+	sooner chan struct{}
+}
+
+func newDrain(s *Scheduler, outlet *queue.Outlet) *drain {
+	return &drain{s: s, outlet: outlet, shard: len(s.drains), sooner: make(chan struct{}, 1)}
+}
+
+// clock translates the server's times: its Now was ours at about the middle of the call.
+type clock struct{ theirs, ours time.Time }
+
+func (c clock) local(t time.Time) time.Time { return c.ours.Add(t.Sub(c.theirs)) }
+
+// run calls until ctx ends. A call under way is waited for: its reply may hold jobs.
+func (d *drain) run(ctx context.Context) {
+	for d.sleep(ctx) {
+		d.call(context.WithoutCancel(ctx))
+	}
+}
+
+// sleep waits for the time of the next call, or for a slot. False means the end.
+func (d *drain) sleep(ctx context.Context) bool {
+	for {
+		d.mu.Lock()
+		timer := time.NewTimer(time.Until(d.at))
+		d.mu.Unlock()
+		select {
+		case <-timer.C:
+			return ctx.Err() == nil
+		case <-d.freed:
+			timer.Stop()
+			return ctx.Err() == nil
+		case <-d.sooner:
+			timer.Stop()
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		}
+	}
+}
+
+// schedule sets the time of the next call, and what is due then by the server's time.
+func (d *drain) schedule(at, due time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.at, d.due = at, due
+}
+
+// wake brings the next call forward when a bucket became due earlier than anything known.
+func (d *drain) wake(w queue.Wake) {
+	if len(d.s.o.Classes) > 0 && !slices.Contains(d.s.o.Classes, w.Class) {
+		return
+	}
+	d.mu.Lock()
+	at := time.Now()
+	if !d.clock.ours.IsZero() {
+		at = d.clock.local(w.Due)
+	}
+	if !d.mover {
+		at = at.Add(jittered(slack))
+	}
+	earlier := at.Before(d.at)
+	if earlier {
+		d.at, d.due = at, w.Due
+	}
+	d.mu.Unlock()
+	if earlier {
+		select {
+		case d.sooner <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// call makes one call and hands on what departed.
+func (d *drain) call(ctx context.Context) {
+	most := askMost
+	if d.s.stage.staleRun.Load() >= staleTooOften {
+		most = 1
+	}
+	want := d.s.slots.take(most)
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	sent := time.Now()
+	found, err := d.outlet.Depart(ctx, want, d.s.o.Classes)
+	got := time.Now()
+	if err != nil {
+		d.s.slots.put(want)
+		d.failed(ctx, err)
+		return
+	}
+	d.recovered(ctx)
+	d.s.slots.put(want - len(found.Jobs))
+	d.plan(found, want, sent.Add(got.Sub(sent)/2))
+	for _, job := range found.Jobs {
+		d.start(ctx, &attempt{Departure: job, shard: d.shard, freshUntil: sent.Add(d.s.o.Freshness)})
+	}
+}
+
+// start feeds one departure to asynq.
+func (d *drain) start(ctx context.Context, a *attempt) {
+	d.s.stage.admit(a)
+	err := d.s.feed.put(ctx, task{ID: a.taskID(), Type: a.Type, Payload: a.Payload, Headers: a.headers()})
+	if err != nil {
+		d.s.o.Logger.LogAttrs(ctx, slog.LevelWarn, "departure not started, given back",
+			slog.String("ref", a.Ref), slog.Any("error", err))
+		d.s.stage.giveBack(a.taskID())
+	}
+}
+
+// plan decides when to call next. middle is our time of the call.
+func (d *drain) plan(found queue.Departures, want int, middle time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.clock = clock{theirs: found.Now, ours: middle}
+	d.freed = nil
+	switch {
+	case found.Visits > 0:
+		d.mover = true // and so this worker is the one to be on time next
+	case want > 0 && !d.due.IsZero() && !found.Now.Before(d.due):
+		d.mover = false // what was due then, another had moved
+	}
+	d.at, d.due = middle.Add(poll), time.Time{}
+	if found.Wait < 0 {
+		return
+	}
+	if found.Wait == 0 && want == 0 {
+		d.freed = d.s.slots.wait() // due, and no slot: the poll is the heartbeat meanwhile
+		if d.freed != nil {
+			return
+		}
+	}
+	at := middle.Add(found.Wait)
+	if !d.mover {
+		at = at.Add(jittered(slack))
+	}
+	if at.Before(d.at) {
+		d.at, d.due = at, found.Now.Add(found.Wait)
+	}
+}
+
+func (d *drain) failed(ctx context.Context, err error) {
+	wait := d.fault.next()
+	if d.fault.failures == 1 && errors.Is(err, queue.ErrRefused) {
+		wait = 0 // the next call number will do
+	}
+	if d.fault.failures == 1 {
+		d.s.o.Logger.LogAttrs(ctx, slog.LevelWarn, "departures failed, will be asked for again",
+			slog.Int("shard", d.shard), slog.Any("error", err))
+	}
+	d.schedule(time.Now().Add(wait), time.Time{})
+}
+
+func (d *drain) recovered(ctx context.Context) {
+	if d.fault.failures > 1 {
+		d.s.o.Logger.LogAttrs(ctx, slog.LevelInfo, "departures work again",
+			slog.Int("shard", d.shard), slog.Int("failures", d.fault.failures))
+	}
+	d.fault.failures = 0
+}
+
+// jittered is between d and twice d, so that idle workers do not call in step.
+func jittered(d time.Duration) time.Duration {
+	return d + rand.N(d) //nolint:gosec // no secret
+}

@@ -1,0 +1,133 @@
+package scheduler
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/spout-queue/spout/queue"
+)
+
+// settler tells one shard what became of departures. Verdicts are collected for as long as a call is under way, so that an
+// idle worker waits for nothing and a busy one makes few calls. It keeps them until Redis has taken them: a job whose
+// handler returned must not run again because Redis was away for a moment.
+type settler struct {
+	outlet *queue.Outlet
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	pending []queue.Verdict
+	busy    bool
+	idle    chan struct{} // closed when not busy
+	quit    chan struct{} // closed when retrying should end
+}
+
+func newSettler(outlet *queue.Outlet, log *slog.Logger) *settler {
+	idle := make(chan struct{})
+	close(idle)
+	return &settler{outlet: outlet, log: log, idle: idle, quit: make(chan struct{})}
+}
+
+// add hands over one verdict; it never waits for Redis.
+func (s *settler) add(v queue.Verdict) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending = append(s.pending, v)
+	if !s.busy {
+		s.busy = true
+		s.idle = make(chan struct{})
+		go s.flush()
+	}
+}
+
+// flush settles batch after batch until nothing is pending.
+func (s *settler) flush() {
+	for {
+		s.mu.Lock()
+		n := min(len(s.pending), queue.SettleMost)
+		batch := s.pending[:n:n]
+		if n == 0 {
+			s.busy = false
+			close(s.idle)
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		if !s.settle(batch) {
+			s.mu.Lock()
+			s.busy = false
+			close(s.idle)
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Lock()
+		s.pending = s.pending[n:]
+		s.mu.Unlock()
+	}
+}
+
+const callTime = 5 * time.Second // for one call to Redis
+
+// settle repeats one batch until Redis answers or the worker gives up.
+func (s *settler) settle(batch []queue.Verdict) bool {
+	var backoff backoff
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), callTime)
+		taken, err := s.outlet.Settle(ctx, batch)
+		cancel()
+		if err == nil {
+			if backoff.failures > 0 {
+				s.log.LogAttrs(ctx, slog.LevelInfo, "settle works again", slog.Int("failures", backoff.failures))
+			}
+			s.report(batch, taken)
+			return true
+		}
+		if backoff.failures == 0 {
+			s.log.LogAttrs(ctx, slog.LevelWarn, "settle failed, will be repeated", slog.Any("error", err))
+		}
+		timer := time.NewTimer(backoff.next())
+		select {
+		case <-timer.C:
+		case <-s.quit:
+			timer.Stop()
+			return false
+		}
+	}
+}
+
+// report tells of verdicts that came too late: the departure had been given to another, or settled by an earlier try whose
+// reply was lost.
+func (s *settler) report(batch []queue.Verdict, taken []bool) {
+	for i, ok := range taken {
+		if !ok {
+			s.log.LogAttrs(context.Background(), slog.LevelWarn, "verdict refused: the departure is no longer out",
+				slog.String("ref", batch[i].Ref), slog.String("outcome", string(batch[i].Outcome)))
+		}
+	}
+}
+
+// close waits until all verdicts are taken, or ctx ends, and tells how many are left.
+func (s *settler) close(ctx context.Context) (left int) {
+	s.mu.Lock()
+	idle := s.idle
+	s.mu.Unlock()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+	close(s.quit)
+	<-idle
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.pending)
+}
+
+// backoff grows from 20 ms to 1 s.
+type backoff struct{ failures int }
+
+func (b *backoff) next() time.Duration {
+	d := min(20*time.Millisecond<<min(b.failures, 10), time.Second)
+	b.failures++
+	return d
+}
