@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/spout-queue/spout/handlers"
+	"github.com/spout-queue/spout/queue"
+	"github.com/spout-queue/spout/scheduler"
+)
+
+// The demo: three tenants of an API that allows four calls a second to each.
+const (
+	demoClass = "demo"
+	perTenant = 20
+	limit     = 4
+	capacity  = 15
+)
+
+func tenants() []string { return []string{"ada", "bob", "cyd"} }
+
+// run starts everything, shows one burst and then whatever else is submitted, until ctx ends.
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("dev", flag.ContinueOnError)
+	flags.SetOutput(out)
+	once := flags.Bool("once", false, "exit when the burst has been called")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil
+		}
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	server, err := startRedis()
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	up, err := startUpstream(ctx)
+	if err != nil {
+		return err
+	}
+	defer up.close()
+	client, err := openQueue(ctx, server.Addr())
+	if err != nil {
+		return err
+	}
+	defer client.Redis().Close() //nolint:errcheck // the server goes with it
+	worker, err := startWorker(ctx, client)
+	if err != nil {
+		return err
+	}
+
+	s := &show{out: out, client: client, up: up, redis: server.Addr()}
+	s.introduce()
+	s.naive(ctx)
+	s.burst(ctx)
+	s.watch(ctx, *once)
+	cancel()
+	return worker()
+}
+
+// startRedis runs miniredis: enough Redis for one process, and nothing to install.
+func startRedis() (*miniredis.Miniredis, error) {
+	server := miniredis.NewMiniRedis()
+	server.ClockTTL(true)
+	if err := server.StartAddr("127.0.0.1:0"); err != nil {
+		return nil, fmt.Errorf("start the embedded redis: %w", err)
+	}
+	return server, nil
+}
+
+func openQueue(ctx context.Context, addr string) (*queue.Client, error) {
+	rdb := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true})
+	client, err := queue.Open(ctx, rdb, queue.Options{})
+	if err != nil {
+		return nil, err
+	}
+	class := queue.NewClass(demoClass, capacity, queue.Rate{Limit: limit, Period: time.Second})
+	class.HTTP.AllowPrivate = true // the upstream is on loopback
+	_, err = client.Classes().Put(ctx, class)
+	return client, err
+}
+
+// startWorker drains until ctx ends; the returned function waits for that.
+func startWorker(ctx context.Context, client *queue.Client) (wait func() error, err error) {
+	mux := handlers.NewMux()
+	mux.Handle(handlers.HTTPCallType, handlers.NewHTTPCall(handlers.HTTPOptions{FreshUntil: scheduler.FreshUntil}))
+	s, err := scheduler.New(client, mux, scheduler.Options{ShutdownTimeout: 2 * time.Second})
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	return func() error { return <-ended }, nil
+}
