@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spout-queue/spout/internal/redistest"
+)
+
+const (
+	buckets     = 20
+	slowest     = 3  // departures a second of the slowest bucket; each next one has one more
+	lasts       = 20 // seconds that the buckets need to drain
+	catchUp     = 5 * time.Millisecond
+	freshness   = 25 * time.Millisecond
+	drainWithin = 90 * time.Second
+)
+
+// TestDrain is the main job, end to end: buckets of different rates, workers that come and go, and a service that sees every
+// call in order, at pace, once.
+func TestDrain(t *testing.T) {
+	p := program{t, "redis://" + redistest.Start(t).Addr}
+	up := newUpstream(t)
+	total := fill(t, p, up)
+
+	first := p.worker()
+	p.worker()
+	p.worker()
+	up.await(t, total/3, drainWithin)
+	first.stop()
+	up.await(t, total/2, drainWithin)
+	p.worker()
+	up.await(t, total, drainWithin)
+	check(t, p, up, total)
+}
+
+// TestDrainCluster is the same on three masters with two workers.
+func TestDrainCluster(t *testing.T) {
+	cluster := redistest.Cluster(t, 3)
+	p := program{t, "redis+cluster://" + strings.Join(cluster.Addrs(), ",")}
+	up := newUpstream(t)
+	total := fill(t, p, up)
+
+	first := p.worker()
+	p.worker()
+	up.await(t, total/3, drainWithin)
+	first.stop()
+	p.worker()
+	up.await(t, total, drainWithin)
+	check(t, p, up, total)
+}
+
+// fill applies a class per rate and submits jobs for all buckets, mixed, with producer bulk. It returns how many.
+func fill(t *testing.T, p program, up *upstream) int {
+	t.Helper()
+	dir := t.TempDir()
+	var classes, jobs strings.Builder
+	classes.WriteString("classes:\n")
+	total := 0
+	for i := range buckets {
+		fmt.Fprintf(&classes, "  c%02d:\n    capacity: 1000\n    rate: %d/1s\n    http: {allow_private: true}\n", i, slowest+i)
+		total += (slowest + i) * lasts
+	}
+	left := total
+	for n := 0; left > 0; n++ {
+		for i := range buckets {
+			if n >= (slowest+i)*lasts {
+				continue
+			}
+			payload := map[string]string{"method": "GET", "url": fmt.Sprintf("%s/?bucket=c%02d&n=%d", up.URL, i, n)}
+			line, err := json.Marshal(map[string]any{"class": fmt.Sprintf("c%02d", i), "key": "日本 {x}/../y", "id": fmt.Sprint(n), "payload": payload})
+			if err != nil {
+				t.Fatal(err)
+			}
+			jobs.Write(line)
+			jobs.WriteByte('\n')
+			left--
+		}
+	}
+	p.run("admin", "class", "apply", "-f", write(t, dir, "classes.yaml", classes.String()))
+	p.run("producer", "bulk", "-f", write(t, dir, "jobs.jsonl", jobs.String()))
+	return total
+}
+
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	file := filepath.Join(dir, name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func check(t *testing.T, p program, up *upstream, total int) {
+	t.Helper()
+	if n := up.count(); n != total {
+		t.Errorf("%d calls came for %d jobs", n, total)
+	}
+	for i := range buckets {
+		interval := time.Second / time.Duration(slowest+i)
+		up.checkLaws(t, fmt.Sprintf("c%02d", i), (slowest+i)*lasts, interval, catchUp+freshness)
+	}
+	for i := range buckets {
+		if dead := p.run("admin", "job", "ls", fmt.Sprintf("c%02d", i), "--state", "dead", "-o", "json"); dead != "" {
+			t.Errorf("dead jobs:\n%s", dead)
+		}
+	}
+}
