@@ -137,10 +137,11 @@ func shardOfRef(ref string, shards int) (int, error) {
 	return shard, nil
 }
 
-// digest tells two contents under one identity apart.
+// digest tells two contents under one identity apart. It covers the identity too, so that two that should ever share a ref
+// are not taken for one job.
 func (j *Job) digest() string {
 	h := sha256.New()
-	_, _ = h.Write([]byte(j.Type + "\x00"))
+	_, _ = h.Write([]byte(j.Class + "\x00" + j.Key + "\x00" + j.ID + "\x00" + j.Type + "\x00"))
 	_, _ = h.Write(j.Payload)
 	return base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])
 }

@@ -82,7 +82,7 @@ func (c *Client) Job(ctx context.Context, ref string) (JobState, error) {
 	if err != nil {
 		return JobState{}, readError("read job "+ref, err)
 	}
-	if h["class"] == "" {
+	if h["bucket"] == "" {
 		return JobState{}, fmt.Errorf("%w: job %s: it is done or was dropped, or never was", ErrNotFound, ref)
 	}
 	j := readJob(ref, h)
@@ -95,18 +95,20 @@ func (c *Client) Job(ctx context.Context, ref string) (JobState, error) {
 func readJob(ref string, h map[string]string) JobState {
 	var f fields = h
 	j := JobState{
-		Ref: ref, Class: h["class"], Key: h["key"], ID: h["id"], Type: h["type"], Payload: json.RawMessage(h["payload"]),
-		AdmittedAt: f.time("at"), ExpiresAt: f.time("expires"),
+		Ref: ref, Payload: json.RawMessage(h["payload"]), ExpiresAt: f.time("expires"),
 		Attempts: int(f.int("attempts")), Error: h["error"], EndedAt: f.time("ended"), State: State(h["state"]),
 	}
-	if answer := strings.Fields(h["answer"]); len(answer) == 5 {
-		j.EstimatedStart = time.UnixMicro(parseInt(answer[3])).UTC()
-	}
-	if h["payload"] == "" {
-		j.State = Gone
+	j.Class, j.Key, _ = strings.Cut(h["bucket"], "/")
+	j.ID, j.Type, _ = strings.Cut(h["what"], "\n")
+	if meta := strings.Fields(h["meta"]); len(meta) == 5 { // see admit.lua
+		j.AdmittedAt = time.UnixMicro(parseInt(meta[0])).UTC()
+		j.EstimatedStart = j.AdmittedAt.Add(time.Duration(parseInt(meta[1])) * time.Microsecond)
 	}
 	if h["member"] != "" {
 		j.NotBefore = f.time("number")
+	}
+	if h["payload"] == "" {
+		j.State = Gone
 	}
 	return j
 }
@@ -237,7 +239,7 @@ func (c *Client) readJobs(ctx context.Context, shard int, members []string) ([]J
 	}
 	var jobs []JobState
 	for i, call := range calls {
-		if h := call.Val(); h["class"] != "" {
+		if h := call.Val(); h["bucket"] != "" {
 			jobs = append(jobs, readJob(refs[i], h))
 		}
 	}

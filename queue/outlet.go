@@ -95,9 +95,12 @@ func (o *Outlet) Depart(ctx context.Context, want int, classes []string) (Depart
 	return o.read(r), nil
 }
 
+// departureFields is how many values depart.lua returns per departure.
+const departureFields = 8
+
 func (o *Outlet) read(r reply) Departures {
 	settings := map[string]*Settings{}
-	for _, v := range r.list(4) {
+	for _, v := range r.list(5) {
 		if s, ok := v.([]any); ok {
 			settings[reply(s).text(0)] = &Settings{
 				Timeout: time.Duration(reply(s).int(2)) * time.Microsecond,
@@ -105,23 +108,21 @@ func (o *Outlet) read(r reply) Departures {
 			}
 		}
 	}
+	buckets, values := reply(r.list(6)), reply(r.list(7))
 	d := Departures{
 		Now:      time.UnixMicro(r.int(1)),
 		Wait:     time.Duration(r.int(2)) * time.Microsecond,
 		Returned: int(r.int(3)),
-		Visits:   int(r.int(6)),
-		Jobs:     make([]Departure, 0, len(r.list(5))),
+		Visits:   int(r.int(4)),
+		Jobs:     make([]Departure, 0, len(values)/departureFields),
 	}
-	for _, v := range r.list(5) {
-		j, ok := v.([]any)
-		if !ok {
-			continue
-		}
-		f := reply(j)
+	for ; len(values) >= departureFields; values = values[departureFields:] {
+		class, key, _ := strings.Cut(buckets.text(int(values.int(3))-1), "/")
+		id, typ, _ := strings.Cut(values.text(4), "\n")
 		d.Jobs = append(d.Jobs, Departure{
-			Ref: f.text(0), Stamp: f.text(1), Worker: o.worker, Due: time.UnixMicro(f.int(2)),
-			Class: f.text(3), Key: f.text(4), ID: f.text(5), Type: f.text(6), Payload: []byte(f.text(7)),
-			Backs: int(f.int(8)), Number: f.int(9), Settings: settings[f.text(3)],
+			Ref: values.text(0), Stamp: values.text(1), Worker: o.worker, Due: time.UnixMicro(values.int(2)),
+			Class: class, Key: key, ID: id, Type: typ, Payload: []byte(values.text(5)),
+			Backs: int(values.int(6)), Number: values.int(7), Settings: settings[class],
 		})
 	}
 	return d

@@ -180,18 +180,29 @@ func (c *Client) send(ctx context.Context, shard int, subs []*submission) {
 	}
 }
 
+// answerFields is how many values admit.lua takes and returns per job.
+const answerFields = 6
+
 func admitArgs(subs []*submission) []any {
-	args := make([]any, 0, 10*len(subs))
+	args := make([]any, 0, answerFields*len(subs))
 	for _, s := range subs {
 		j := s.job
-		var notBefore int64
-		if !j.NotBefore.IsZero() {
-			notBefore = j.NotBefore.UnixMicro()
-		}
-		args = append(args, s.ref, j.Class, j.Key, j.ID, j.Type, []byte(j.Payload), s.digest,
-			j.MaxWait.Microseconds(), notBefore, s.others)
+		args = append(args, s.ref, j.bucket(), j.ID+"\n"+j.Type, []byte(j.Payload), s.digest, s.options())
 	}
 	return args
+}
+
+// options are empty for most jobs.
+func (s *submission) options() string {
+	j := s.job
+	if j.MaxWait == 0 && j.NotBefore.IsZero() && s.others < 0 {
+		return ""
+	}
+	var notBefore int64
+	if !j.NotBefore.IsZero() {
+		notBefore = j.NotBefore.UnixMicro()
+	}
+	return fmt.Sprintf("%d %d %d", j.MaxWait.Microseconds(), notBefore, s.others)
 }
 
 // answer turns a script's reply into receipts and errors.
@@ -203,10 +214,10 @@ func answer(subs []*submission, v []any, err error) {
 			if errors.Is(s.err, ErrUnknown) {
 				s.err = unknownOutcome(s.job, err)
 			}
-		case i >= len(v):
+		case answerFields*(i+1) > len(v):
 			s.err = unknownOutcome(s.job, errors.New("redis answered fewer jobs than were sent"))
 		default:
-			s.receipt, s.err = s.read(reply(v).list(i))
+			s.receipt, s.err = s.read(v[answerFields*i : answerFields*(i+1)])
 		}
 	}
 }
@@ -219,34 +230,61 @@ func unknownOutcome(j *Job, err error) error {
 // errCount: the class bounds its jobs over all keys, and the script needs the number elsewhere.
 var errCount = errors.New("queue: others not counted")
 
+// What admit.lua answers.
+const (
+	saysAdmitted = iota + 1
+	saysDuplicate
+	saysFull
+	saysClassFull
+	saysWouldExpire
+	saysTooLarge
+	saysConflict
+	saysUnknownClass
+	saysCount
+)
+
 func (s *submission) read(r reply) (Receipt, error) {
 	j := s.job
-	switch verdict := r.text(0); verdict {
-	case "admitted", "duplicate":
-		start, at := r.int(4), r.int(5)
-		return Receipt{
-			Status: Status(verdict), Position: int(r.int(1)), Level: int(r.int(2)), Capacity: int(r.int(3)),
-			EstimatedStart: time.UnixMicro(start).UTC(), Wait: time.Duration(start-at) * time.Microsecond,
-		}, nil
-	case "full", "class_full", "would_expire":
-		return Receipt{}, &FullError{
-			Reason: Reason(verdict), Class: j.Class, Key: j.Key,
-			RetryAfter: max(0, time.Duration(r.int(1))*time.Microsecond), Paused: r.int(1) < 0,
-			Level: int(r.int(2)), Capacity: int(r.int(3)),
-			interval: time.Duration(r.int(4)) * time.Microsecond, room: time.UnixMicro(r.int(5)),
-		}
-	case "unknown_class":
+	switch verdict := r.int(0); verdict {
+	case saysAdmitted:
+		return readReceipt(Admitted, r), nil
+	case saysDuplicate:
+		return readReceipt(Duplicate, r), nil
+	case saysFull:
+		return Receipt{}, j.full(ReasonFull, r)
+	case saysClassFull:
+		return Receipt{}, j.full(ReasonClassFull, r)
+	case saysWouldExpire:
+		return Receipt{}, j.full(ReasonWouldExpire, r)
+	case saysUnknownClass:
 		return Receipt{}, fmt.Errorf("%w: %q; create it with a class file, or see which there are", ErrUnknownClass, j.Class)
-	case "conflict":
+	case saysConflict:
 		return Receipt{}, fmt.Errorf("%w: id %q in bucket %s belongs to a job of another type or payload",
 			ErrConflict, j.ID, clip(j.bucket()))
-	case "too_large":
+	case saysTooLarge:
 		return Receipt{}, fmt.Errorf("%w: payload of %d bytes is above class %s's max_payload of %d",
 			ErrTooLarge, len(j.Payload), j.Class, r.int(1))
-	case "count":
+	case saysCount:
 		return Receipt{}, errCount
 	default:
-		return Receipt{}, unknownOutcome(j, fmt.Errorf("redis answered %q", verdict))
+		return Receipt{}, unknownOutcome(j, fmt.Errorf("redis answered %d", verdict))
+	}
+}
+
+func readReceipt(status Status, r reply) Receipt {
+	wait, at := time.Duration(r.int(4))*time.Microsecond, time.UnixMicro(r.int(5)).UTC()
+	return Receipt{
+		Status: status, Position: int(r.int(1)), Level: int(r.int(2)), Capacity: int(r.int(3)),
+		EstimatedStart: at.Add(wait), Wait: wait,
+	}
+}
+
+func (j *Job) full(reason Reason, r reply) *FullError {
+	return &FullError{
+		Reason: reason, Class: j.Class, Key: j.Key,
+		RetryAfter: max(0, time.Duration(r.int(1))*time.Microsecond), Paused: r.int(1) < 0,
+		Level: int(r.int(2)), Capacity: int(r.int(3)),
+		interval: time.Duration(r.int(4)) * time.Microsecond, room: time.UnixMicro(r.int(5)),
 	}
 }
 

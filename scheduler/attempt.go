@@ -60,6 +60,7 @@ func (a *attempt) bucket() string { return a.Class + "/" + a.Key }
 func (a *attempt) headers() map[string]string {
 	h := map[string]string{
 		"Spout-Class": a.Class, "Spout-Key": a.Key, "Spout-Id": a.ID, "Spout-Ref": a.Ref, "Spout-Attempt": "1",
+		"Spout-Due": a.Due.UTC().Format(queue.TimeFormat),
 	}
 	if a.Settings.HTTP != "" {
 		h["Spout-Http"] = a.Settings.HTTP

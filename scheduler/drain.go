@@ -29,7 +29,7 @@ type drain struct {
 	shard  int
 
 	fault backoff         // calls that failed in a row
-	freed <-chan struct{} // when not nil, the next call waits for a slot
+	freed <-chan struct{} // when not nil, slots are waited for
 
 	mu     sync.Mutex
 	mover  bool      // this worker was the last to move something
@@ -66,7 +66,9 @@ func (d *drain) sleep(ctx context.Context) bool {
 			return ctx.Err() == nil
 		case <-d.freed:
 			timer.Stop()
-			return ctx.Err() == nil
+			if !d.awaitSlots() {
+				return ctx.Err() == nil
+			}
 		case <-d.sooner:
 			timer.Stop()
 		case <-ctx.Done():
@@ -150,7 +152,6 @@ func (d *drain) plan(found queue.Departures, want int, middle time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.clock = clock{theirs: found.Now, ours: middle}
-	d.freed = nil
 	switch {
 	case found.Visits > 0:
 		d.mover = true // and so this worker is the one to be on time next
@@ -159,13 +160,11 @@ func (d *drain) plan(found queue.Departures, want int, middle time.Time) {
 	}
 	d.at, d.due = middle.Add(poll), time.Time{}
 	if found.Wait < 0 {
+		d.freed = nil
 		return
 	}
-	if found.Wait == 0 && want == 0 {
-		d.freed = d.s.slots.wait() // due, and no slot: the poll is the heartbeat meanwhile
-		if d.freed != nil {
-			return
-		}
+	if d.freed = nil; found.Wait == 0 && d.awaitSlotsLocked() {
+		return // more is due than there are slots for
 	}
 	at := middle.Add(found.Wait)
 	if !d.mover {
@@ -174,6 +173,23 @@ func (d *drain) plan(found queue.Departures, want int, middle time.Time) {
 	if at.Before(d.at) {
 		d.at, d.due = at, found.Now.Add(found.Wait)
 	}
+}
+
+// awaitSlots puts the next call off until there are slots for it. False means that there are.
+func (d *drain) awaitSlots() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.awaitSlotsLocked()
+}
+
+func (d *drain) awaitSlotsLocked() bool {
+	freed, longest := d.s.slots.wait()
+	d.freed = freed
+	if freed == nil {
+		return false
+	}
+	d.at, d.due = time.Now().Add(longest), time.Time{}
+	return true
 }
 
 func (d *drain) failed(ctx context.Context, err error) {

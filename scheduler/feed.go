@@ -56,7 +56,8 @@ type feedOptions struct {
 	// Logger gets what asynq logs; nil discards it.
 	Logger *slog.Logger
 
-	// OnResult gets what a handler wrote to its ResultWriter. It may keep data.
+	// OnResult gets what a handler wrote to its ResultWriter, on the goroutine of
+	// that handler. It may keep data.
 	// nil discards results.
 	OnResult func(taskID string, data []byte)
 }

@@ -26,7 +26,7 @@ type encoder struct {
 }
 
 func newEncoder() *encoder {
-	rdb := redis.NewClient(&redis.Options{})
+	rdb := redis.NewClient(&redis.Options{MaintNotificationsConfig: noMaintNotifications()})
 	rdb.AddHook(encoderHook{})
 	return &encoder{
 		redis:  rdb,

@@ -37,7 +37,7 @@ func serverOptions(o redis.Options) *redis.Options {
 	// Bound to the client they come from.
 	o.PushNotificationProcessor = nil
 	o.ClientSideCache, o.ClientSideCacheConfig = nil, nil
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	o.MaintNotificationsConfig = noMaintNotifications()
 	return &o
 }
 
@@ -48,6 +48,12 @@ func serverClusterOptions(o redis.ClusterOptions) *redis.ClusterOptions {
 	o.ContextTimeoutEnabled = true // the hook sets one
 	o.MaxRedirects = 2             // counts retries, too
 	o.PushNotificationProcessor = nil
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	o.MaintNotificationsConfig = noMaintNotifications()
 	return &o
+}
+
+// noMaintNotifications keeps go-redis from one more command on each connection,
+// and NewClient from resolving the host name.
+func noMaintNotifications() *maintnotifications.Config {
+	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }

@@ -62,9 +62,11 @@ func connect(t *testing.T, kind string) redis.UniversalClient {
 	}
 }
 
-// newClient returns a client that is closed at the end of tb.
+// newClient returns a client that is closed at the end of tb and may live in a
+// bubble: host names are resolved outside of it.
 func newClient(tb testing.TB, o *redis.Options) *redis.Client {
 	tb.Helper()
+	o.MaintNotificationsConfig = noMaintNotifications()
 	c := redis.NewClient(o)
 	tb.Cleanup(func() { _ = c.Close() })
 	return c
@@ -104,39 +106,53 @@ func TestCloneLeavesTheOriginalAlone(t *testing.T) {
 	}
 }
 
-// A Redis that takes connections and says nothing delays tasks by little and
-// the shutdown not for ever.
+// A Redis that takes connections and says nothing, or does not even take them,
+// delays tasks by little and the shutdown not for ever.
 func TestFrozenRedis(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rdb := newClient(t, &redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) {
+	for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){
+		"silent": func(context.Context, string, string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
 			go func() { _, _ = io.Copy(io.Discard, theirs) }()
 			return ours, nil
-		}})
-		r := newRig(t, rdb, feedOptions{Concurrency: 4})
-		late := make(chan time.Duration, 1)
-		var put time.Time
-		r.mustStart(t, func(context.Context, *asynq.Task) error {
-			late <- time.Since(put)
-			return nil
+		},
+		"unreachable": func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { testFrozen(t, newClient(t, &redis.Options{Dialer: dial})) })
 		})
-		var longest time.Duration
-		for range 600 {
-			put = time.Now()
-			r.mustPut(t, task{ID: "a", Type: "t"})
-			longest = max(longest, <-late)
-			<-time.After(100 * time.Millisecond)
-		}
-		if longest > redisPatience {
-			t.Errorf("a task was handed over after %v", longest)
-		}
-		begun := time.Now()
-		r.shutdown()
-		if took := time.Since(begun); took > shutdownGrace {
-			t.Errorf("the shutdown took %v", took)
-		}
+	}
+}
+
+func testFrozen(t *testing.T, rdb *redis.Client) {
+	t.Helper()
+	r := newRig(t, rdb, feedOptions{Concurrency: 4})
+	late := make(chan time.Duration, 1)
+	var put time.Time
+	r.mustStart(t, func(context.Context, *asynq.Task) error {
+		late <- time.Since(put)
+		return nil
 	})
+	var longest time.Duration
+	for range 600 {
+		put = time.Now()
+		r.mustPut(t, task{ID: "a", Type: "t"})
+		longest = max(longest, <-late)
+		<-time.After(100 * time.Millisecond)
+	}
+	if longest > redisPatience {
+		t.Errorf("a task was handed over after %v", longest)
+	}
+	begun := time.Now()
+	r.shutdown()
+	if took := time.Since(begun); took > shutdownGrace {
+		t.Errorf("the shutdown took %v", took)
+	}
+	<-time.After(2 * redisPatience) // go-redis tries another dial behind a closed client's back
 }
 
 // asynq waits for the reply to its SUBSCRIBE without a limit.

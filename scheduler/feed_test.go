@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -208,11 +209,14 @@ func TestShutdownReturnsTheUnseen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rdb := connect(t)
-			started, release := make(chan struct{}, 2), make(chan struct{})
+			started, asked := make(chan struct{}, 2), make(chan error, 2)
 			r := newRig(t, rdb, feedOptions{Concurrency: 2})
-			r.mustStart(t, func(context.Context, *asynq.Task) error {
+			r.mustStart(t, func(ctx context.Context, _ *asynq.Task) error {
 				started <- struct{}{}
-				<-release
+				<-r.closing
+				asked <- r.redis.EvalSha(ctx, "dequeue", []string{
+					"asynq:{spout}:pending", "asynq:{spout}:paused", "asynq:{spout}:active", "asynq:{spout}:lease",
+				}).Err()
 				return nil
 			})
 			for _, id := range []string{"a", "b", "c", "d"} {
@@ -222,12 +226,16 @@ func TestShutdownReturnsTheUnseen(t *testing.T) {
 				}
 				r.mustPut(t, task{ID: id, Type: "t"})
 			}
-			go func() { <-r.closing; close(release) }()
 			if diff := cmp.Diff([]string{"c", "d"}, r.shutdown()); diff != "" {
 				t.Error(diff)
 			}
 			if len(started) != 0 {
 				t.Error("a task started during the shutdown")
+			}
+			for range 2 {
+				if err := <-asked; !errors.Is(err, redis.Nil) {
+					t.Errorf("dequeue during the shutdown: %v", err)
+				}
 			}
 			if again := r.shutdown(); again != nil {
 				t.Errorf("a second shutdown returned %v", again)
@@ -239,6 +247,36 @@ func TestShutdownReturnsTheUnseen(t *testing.T) {
 				t.Errorf("start after the shutdown: %v", err)
 			}
 		})
+	}
+}
+
+// Whatever put accepted, a handler sees or shutdown returns.
+func TestShutdownLosesNoPut(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.MiniClient(t)
+	for round := range 20 {
+		r := newRig(t, rdb, feedOptions{Concurrency: 4})
+		var seen, accepted atomic.Int64
+		r.mustStart(t, func(context.Context, *asynq.Task) error {
+			seen.Add(1)
+			return nil
+		})
+		var putting sync.WaitGroup
+		for range 8 {
+			putting.Go(func() {
+				for r.put(t.Context(), task{ID: "a", Type: "t"}) == nil {
+					accepted.Add(1)
+				}
+			})
+		}
+		for seen.Load() < 50 {
+			<-time.After(time.Millisecond)
+		}
+		unseen := r.shutdown()
+		putting.Wait()
+		if got, want := seen.Load()+int64(len(unseen)), accepted.Load(); got != want {
+			t.Errorf("round %d: %d seen and %d unseen of %d", round, seen.Load(), len(unseen), want)
+		}
 	}
 }
 
@@ -330,40 +368,5 @@ func TestAsynqLogLevels(t *testing.T) {
 	l.Warn("Retry exhausted for task id=x")
 	if got := book.lines("exhausted"); len(got) != 1 || !strings.Contains(got[0], "level=DEBUG") {
 		t.Errorf("a fate of asynq's: logged %q", got)
-	}
-}
-
-func BenchmarkFeed(b *testing.B) {
-	for _, slots := range []int{1, 64} {
-		b.Run(strconv.Itoa(slots), func(b *testing.B) {
-			var left sync.WaitGroup
-			r := newRig(b, redistest.MiniClient(b), feedOptions{Concurrency: slots})
-			r.mustStart(b, func(context.Context, *asynq.Task) error {
-				left.Done()
-				return nil
-			})
-			payload := bytes.Repeat([]byte("x"), 256)
-			b.ReportAllocs()
-			for b.Loop() {
-				left.Add(1)
-				r.mustPut(b, task{ID: "0:abc:1", Type: "http:call", Payload: payload})
-			}
-			left.Wait()
-		})
-	}
-}
-
-func BenchmarkEncode(b *testing.B) {
-	e := newEncoder()
-	defer e.close() //nolint:errcheck // never dialled
-	t := task{
-		ID: "0:abc:1", Type: "http:call", Payload: bytes.Repeat([]byte("x"), 256),
-		Headers: map[string]string{"attempt": "1"},
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := e.encode(b.Context(), t); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

@@ -10,6 +10,7 @@
 //	Spout-Class, Spout-Key, Spout-Id   the job's identity
 //	Spout-Ref                          its ref
 //	Spout-Attempt                      1 for the first attempt
+//	Spout-Due                          when it was to leave its bucket, RFC 3339 with microseconds
 //	Spout-Http                         the class's http settings as JSON, when they are not the defaults
 //
 // What a handler returns decides: nil is done; an error with a method GiveBack() bool that says true returns the job to the

@@ -2,22 +2,40 @@
 -- identity changes nothing and is answered as the first time.
 --
 -- KEYS[1]  the shard's hash tag
--- ARGV     ten per job, at most 100 jobs: ref, class, key, id, type, payload, digest (of type and payload), max_wait
---          (us, 0 none), not_before (us, 0 none), others (jobs of the class waiting in other shards, -1 unknown)
--- returns  one array per job:
---          admitted | duplicate, position, level, capacity, estimated start (us), admitted at (us)
---          full | class_full | would_expire, retry-after (us, -1 unknown: paused), level, capacity, T (us), when room is
---          expected (us)
---          too_large, the class's limit;  conflict;  unknown_class;  count (max_jobs needs others)
--- cost     O(log n) per job, about 12 calls
-local FIELDS = 10
+-- ARGV     six per job, at most 100 jobs: ref, bucket (class/key), what (id and type, a line each), payload, digest (of all
+--          those), options: empty, or max_wait (us, 0 none), not_before (us, 0 none) and others (jobs of the class that
+--          wait in other shards, -1 unknown)
+-- returns  six values per job, the first one of
+--          1 admitted, 2 duplicate: position, level, capacity, wait (us), admitted at (us)
+--          3 full, 4 class_full, 5 would_expire: retry-after (us, -1 unknown: paused), level, capacity, T (us), when room
+--            is expected (us)
+--          6 too_large: the class's limit;  7 conflict;  8 unknown_class;  9 count: max_jobs needs others
+-- cost     O(log n) per job, 4 calls and 4 more for a bucket that was empty
+local FIELDS = 6
 -- Buckets that join in one call would depart together for ever; each starts this much (us) after the one before.
 local SPREAD = 100
+local ADMITTED, DUPLICATE, FULL, CLASS_FULL, WOULD_EXPIRE, TOO_LARGE, CONFLICT, UNKNOWN_CLASS, COUNT = 1, 2, 3, 4, 5, 6, 7, 8, 9
+local NOW = int(now)
 local joined = 0
+local answers, answered = {}, 0
+local jobs = {} -- their keys
 
-local function answer_known(known, cname, key, id, digest)
-  if known[3] ~= cname or known[4] ~= key or known[5] ~= id or known[1] ~= digest then return { 'conflict' } end
-  return { 'duplicate', string.match(known[2], '(%S+) (%S+) (%S+) (%S+) (%S+)') }
+local function answer(kind, a, b, c, d, e)
+  local n = answered
+  answers[n + 1], answers[n + 2], answers[n + 3] = kind, a or 0, b or 0
+  answers[n + 4], answers[n + 5], answers[n + 6] = c or 0, d or 0, e or 0
+  answered = n + FIELDS
+end
+
+local function answer_known(cname, job, known, digest)
+  if known ~= digest then
+    count(cname, 'rejected_conflict', 1)
+    return answer(CONFLICT)
+  end
+  count(cname, 'duplicate', 1)
+  local at, wait, position, level, capacity =
+    match(call('HGET', job, 'meta'), '(%S+) (%S+) (%S+) (%S+) (%S+)')
+  answer(DUPLICATE, position + 0, level + 0, capacity + 0, wait + 0, at + 0)
 end
 
 -- room_at is when a place opens: the departure that brings the level below capacity, or, where delayed jobs hold the
@@ -26,125 +44,135 @@ local function room_at(b, c)
   local need = b.line + b.later - c.capacity + 1
   local at = next_start(b, c) + (need - 1) * c.T
   if need > b.line then
-    local v = redis.call('ZRANGE', P .. ':later:' .. b.name, need - b.line - 1, need - b.line - 1, 'WITHSCORES')
-    if v[2] then at = math.max(at, score(v[2]) - now) end
+    local v = call('ZRANGE', P .. ':later:' .. b.name, need - b.line - 1, need - b.line - 1, 'WITHSCORES')
+    if v[2] then at = max(at, score(v[2]) - now) end
   end
   return at
 end
 
--- refusal is the answer of every kind of no-room. at is the offset to come back at, nil when nobody can tell.
-local function refusal(kind, b, c, at, room)
-  count(b.class, 'rejected_' .. kind, 1)
-  return { kind, at and math.max(0, math.ceil(at)) or -1, b.line + b.later, c.capacity, math.ceil(c.T),
-    int(now + math.ceil(room or 0)) }
+-- refuse answers every kind of no-room. at is the offset to come back at, nil when nobody can tell.
+local function refuse(kind, word, b, c, at, room)
+  count(b.class, 'rejected_' .. word, 1)
+  answer(kind, at and max(0, ceil(at)) or -1, b.line + b.later, c.capacity, ceil(c.T),
+    now + ceil(room or 0))
 end
 
 -- refuse_full tells producers different times, an interval apart, as if they stood in a line, so that they come back as
 -- places open and not all at once. One number remembers where the line ends.
 local function refuse_full(b, c)
-  if b.paused or c.paused then return refusal('full', b, c) end
+  if b.paused or c.paused then return refuse(FULL, 'full', b, c) end
   local earliest = room_at(b, c)
   local told = earliest
   if b.told then
-    told = math.max(b.told + c.T, earliest)
+    told = max(b.told + c.T, earliest)
     if told > earliest + c.capacity * c.T then told = earliest end
   end
   b.told = told
-  set(b, 'told', int(now + math.ceil(told)))
-  return refusal('full', b, c, told, earliest)
+  set(b, 'told', int(now + ceil(told)))
+  refuse(FULL, 'full', b, c, told, earliest)
 end
 
 local function refuse_class(b, c)
   local at = not c.paused and (first(P .. ':due:' .. b.class) or c.T) or nil
   if at == math.huge then at = nil end
-  return refusal('class_full', b, c, at, at)
+  refuse(CLASS_FULL, 'class_full', b, c, at, at)
 end
 
 -- spread gives an idle bucket its phase. Only buckets that would be due at once are moved.
 local function spread(b, c)
   if b.line + b.later > 0 or due(b, c) > 0 then return end
-  set_slot(b, math.min(joined * SPREAD, c.T / 10) - c.T)
+  set_slot(b, min(joined * SPREAD, c.T / 10) - c.T)
   joined = joined + 1
 end
 
-local function place(b, c, ref, not_before, ahead)
-  local number = math.max(b.number + 1, now)
-  b.number = number
-  set(b, 'number', int(number))
+-- place puts a job into line or later and returns its number there, and its member when that is not its ref.
+local function place(b, c, ref, not_before)
+  local number = next_stamp()
   if not_before <= 0 then
-    join(b, c, 0)
-    redis.call('ZADD', P .. ':line:' .. b.name, int(number), ref)
-    b.line = b.line + 1
+    number = int(number)
+    join(b, c, 0, number, ref)
     return number, nil
   end
   -- A delayed job's place in the line is decided by the time it joins, and only then by its admission number.
   local member = member_of(number, ref)
-  redis.call('ZADD', P .. ':later:' .. b.name, int(now + not_before), member)
+  local joins = int(max(now + not_before, number))
+  set_aside(b)
+  call('ZADD', P .. ':later:' .. b.name, joins, member)
   b.later = b.later + 1
-  return now + not_before, member
+  return joins, member
 end
 
-local function admit(i)
-  local ref, cname, key, id = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
-  local payload, digest = ARGV[i + 5], ARGV[i + 6]
+-- options reads what few jobs have. not_before becomes an offset, 0 for none or past.
+local function options(text, c)
+  if text == '' then return c.max_wait, 0, -1 end
+  local max_wait, not_before, others = match(text, '(%S+) (%S+) (%S+)')
+  max_wait, not_before = max_wait + 0, not_before + 0
+  if max_wait == 0 or (c.max_wait > 0 and c.max_wait < max_wait) then max_wait = c.max_wait end
+  return max_wait, not_before > now and not_before - now or 0, others + 0
+end
+
+-- write stores the job itself.
+local function write(i, b, c, member, number, start, position, expires)
+  local job = jobs[(i - 1) / FIELDS + 1]
+  local meta = format('%s %d %d %d %d', NOW, ceil(start), position, b.line + b.later, c.capacity)
+  call('HSET', job, 'bucket', b.name, 'what', ARGV[i + 2], 'payload', ARGV[i + 3], 'digest', ARGV[i + 4],
+    'number', number, 'meta', meta)
+  if member then call('HSET', job, 'member', member) end
+  if expires then
+    set_aside(b)
+    call('HSET', job, 'expires', expires)
+    call('ZADD', P .. ':expiry:' .. b.name, expires, member or ARGV[i])
+  end
+end
+
+local function admit(i, fresh)
+  local name, payload = ARGV[i + 1], ARGV[i + 3]
+  local b = buckets[name]
+  local cname = b and b.class or class_of(name)
   local c = class(cname)
-  if not c or c.removed then return { 'unknown_class' } end
-  local job = P .. ':job:' .. ref
-  local known = redis.call('HMGET', job, 'digest', 'answer', 'class', 'key', 'id')
-  if known[1] then
-    local answer = answer_known(known, cname, key, id, digest)
-    count(cname, answer[1] == 'conflict' and 'rejected_conflict' or 'duplicate', 1)
-    return answer
+  if not c or c.removed then return answer(UNKNOWN_CLASS) end
+  if not fresh then
+    local job = JOB .. ARGV[i]
+    local known = call('HGET', job, 'digest')
+    if known then return answer_known(cname, job, known, ARGV[i + 4]) end
   end
   if #payload > c.max_payload then
     count(cname, 'rejected_too_large', 1)
-    return { 'too_large', c.max_payload }
+    return answer(TOO_LARGE, c.max_payload)
   end
-
-  local b = bucket(cname .. '/' .. key)
+  b = b or bucket(name)
   if b.line + b.later >= c.capacity then expire(b, c) end
   if b.line + b.later >= c.capacity then return refuse_full(b, c) end
+  local max_wait, not_before, others = options(ARGV[i + 5], c)
   if c.max_jobs > 0 then
-    local others = tonumber(ARGV[i + 9])
-    if others < 0 then return { 'count' } end
+    if others < 0 then return answer(COUNT) end
     if standing(cname) + others >= c.max_jobs then return refuse_class(b, c) end
   end
 
   spread(b, c)
-  local not_before = tonumber(ARGV[i + 8])
-  not_before = not_before > now and not_before - now or 0
   local ahead = b.line
-  if b.later > 0 then ahead = ahead + redis.call('ZCOUNT', P .. ':later:' .. b.name, '-inf', int(now + not_before)) end
-  local start = math.max(next_start(b, c) + ahead * c.T, not_before)
-  local max_wait = tonumber(ARGV[i + 7])
-  if max_wait == 0 or (c.max_wait > 0 and c.max_wait < max_wait) then max_wait = c.max_wait end
-  if max_wait > 0 and start > not_before + max_wait then
-    local over = start - not_before - max_wait
-    return refusal('would_expire', b, c, over, over)
+  if b.later > 0 then ahead = ahead + call('ZCOUNT', P .. ':later:' .. b.name, '-inf', now + not_before) end
+  local start = max(next_start(b, c) + ahead * c.T, not_before)
+  local expires = max_wait > 0 and not_before + max_wait or nil
+  if expires and start > expires then
+    return refuse(WOULD_EXPIRE, 'would_expire', b, c, start - expires, start - expires)
   end
-
-  local number, member = place(b, c, ref, not_before)
-  local at = int(now + math.ceil(start))
-  local level = b.line + b.later
-  local fields = { 'class', cname, 'key', key, 'id', id, 'type', ARGV[i + 4], 'payload', payload, 'digest', digest,
-    'number', int(number), 'at', int(now), 'answer',
-    (ahead + 1) .. ' ' .. level .. ' ' .. c.capacity .. ' ' .. at .. ' ' .. int(now) }
-  if member then
-    fields[#fields + 1] = 'member'
-    fields[#fields + 1] = member
-  end
-  if max_wait > 0 then
-    local expires = int(now + not_before + max_wait)
-    redis.call('ZADD', P .. ':expiry:' .. b.name, expires, member or ref)
-    fields[#fields + 1] = 'expires'
-    fields[#fields + 1] = expires
-  end
-  redis.call('HSET', job, unpack(fields))
+  local number, member = place(b, c, ARGV[i], not_before)
+  write(i, b, c, member, number, start, ahead + 1, expires and int(now + expires))
   count(cname, 'admitted', 1)
-  return { 'admitted', ahead + 1, level, c.capacity, at, int(now) }
+  answer(ADMITTED, ahead + 1, b.line + b.later, c.capacity, ceil(start), now)
 end
 
-local answers = {}
-for i = 1, #ARGV, FIELDS do answers[#answers + 1] = admit(i) end
+-- Most batches hold only new jobs, each once: one question about all of them answers that.
+local seen, twice, n = {}, false, 0
+for i = 1, #ARGV, FIELDS do
+  local ref = ARGV[i]
+  n = n + 1
+  jobs[n] = JOB .. ref
+  twice = twice or seen[ref]
+  seen[ref] = true
+end
+local fresh = not twice and call('EXISTS', unpack(jobs)) == 0
+for i = 1, #ARGV, FIELDS do admit(i, fresh) end
 finish()
 return answers

@@ -6,17 +6,17 @@
 --          ok, jobs purged, jobs left to purge (call again until 0)
 -- cost     O(log n) per bucket or purged job
 local op = ARGV[1]
-redis.call('DEL', P .. ':-')
+call('DEL', P .. ':-')
 if not class(class_of(ARGV[2])) then return { 'unknown_class' } end
 
 local purged, left = 0, 0
 
 local function purge(b, c)
   for _, place in ipairs({ 'later', 'line' }) do
-    local members = redis.call('ZRANGE', P .. ':' .. place .. ':' .. b.name, 0, BATCH - 1 - purged)
+    local members = call('ZRANGE', P .. ':' .. place .. ':' .. b.name, 0, BATCH - 1 - purged)
     if purged >= BATCH then members = {} end
     for _, member in ipairs(members) do
-      redis.call('ZREM', P .. ':expiry:' .. b.name, member)
+      call('ZREM', P .. ':expiry:' .. b.name, member)
       drop_waiting(b, c, member, 'purged')
       purged = purged + 1
     end
@@ -26,13 +26,14 @@ end
 
 for i = 2, #ARGV do
   local b = bucket(ARGV[i])
-  redis.call('HDEL', P .. ':sick', b.name)
+  b.changed = true
+  call('HDEL', P .. ':sick', b.name)
   if op == 'pause' then
     b.paused = '1'
     set(b, 'paused', '1')
   elseif op == 'resume' then
     b.paused = false
-    redis.call('HDEL', P .. ':bucket:' .. b.name, 'paused')
+    call('HDEL', P .. ':bucket:' .. b.name, 'paused')
   elseif op == 'purge' then
     purge(b, class(b.class))
   end

@@ -10,39 +10,39 @@
 -- cost     O(1); after put the caller touches the buckets, whose dues a new rate moves
 local op, cname = ARGV[1], ARGV[2]
 local key = P .. ':class:' .. cname
-redis.call('DEL', P .. ':-')
+call('DEL', P .. ':-')
 
 if op == 'put' then
-  local stored = tonumber(redis.call('HGET', key, 'version') or 0)
+  local stored = tonumber(call('HGET', key, 'version') or 0)
   if tonumber(ARGV[3]) <= stored then return { 'stale', stored } end
-  redis.call('HSET', key, 'version', ARGV[3], unpack(ARGV, 4))
-  redis.call('HDEL', key, 'removed')
+  call('HSET', key, 'version', ARGV[3], unpack(ARGV, 4))
+  call('HDEL', key, 'removed')
   return { 'ok' }
 end
 
-if redis.call('EXISTS', key) == 0 then return { 'unknown_class' } end
+if call('EXISTS', key) == 0 then return { 'unknown_class' } end
 if op == 'rm' then
   local waiting, out = standing(cname)
-  local dead = redis.call('ZCARD', P .. ':dead:' .. cname)
+  local dead = call('ZCARD', P .. ':dead:' .. cname)
   if waiting + out + dead > 0 then return { 'busy', waiting, out, dead } end
-  redis.call('HSET', key, 'removed', '1')
+  call('HSET', key, 'removed', '1')
   reindex_class(cname)
   return { 'ok' }
 end
 if op == 'purge_dead' then
-  local refs = redis.call('ZRANGE', P .. ':dead:' .. cname, 0, BATCH - 1)
+  local refs = call('ZRANGE', P .. ':dead:' .. cname, 0, BATCH - 1)
   for _, ref in ipairs(refs) do
-    redis.call('ZREM', P .. ':dead:' .. cname, ref)
+    call('ZREM', P .. ':dead:' .. cname, ref)
     mark(class(cname), ref)
     count(cname, 'dead_purged', 1)
   end
   finish()
-  return { 'ok', #refs, redis.call('ZCARD', P .. ':dead:' .. cname) }
+  return { 'ok', #refs, call('ZCARD', P .. ':dead:' .. cname) }
 end
 if op == 'pause' then
-  redis.call('HSET', key, 'paused', '1')
+  call('HSET', key, 'paused', '1')
 else
-  redis.call('HDEL', key, 'paused')
+  call('HDEL', key, 'paused')
 end
 reindex_class(cname)
 return { 'ok' }

@@ -5,29 +5,29 @@
 --          payload in one reply), then the classes served; none means all
 -- returns  refused, the stored call: this call number is not new (a resent call, or a worker that is not known any more)
 --          ok, now (us), wait (us until the next departure may be possible, -1 nothing known), given back (jobs of lost
---          replies), classes {name, version, timeout us, http}…,
---          departures {ref, stamp, due us, class, key, id, type, payload, backs, number}…, buckets looked
---          at
--- cost     O(log n) per departure, about 9 calls, whatever the number of keys; at most 100 buckets are looked at
-local worker, call, seen, want, bytes = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+--          replies), buckets looked at, classes {name, version, timeout us, http}…, names of buckets, and eight values per
+--          departure: ref, stamp, due (us), which of the buckets, what (id and type), payload, backs, number
+-- cost     O(log n) per departure, about 2 calls and 6 per bucket, whatever the number of keys; at most 100 buckets are
+--          looked at
+local worker, number, seen, want, bytes = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local OUT = P .. ':out:' .. worker
 -- Buckets that are all late, as after an outage, would share one phase from here on; each gets this much (us) less of
 -- the catch-up than the one before.
 local SPREAD = 100
 
-redis.call('DEL', P .. ':-') -- a write that a full Redis never refuses opens the script for the others
-local last = tonumber(redis.call('HGET', P .. ':workers', worker) or 0)
-if call <= last or (last == 0 and call > 1) then return { 'refused', last } end
-redis.call('HSET', P .. ':workers', worker, call)
+call('DEL', P .. ':-') -- a write that a full Redis never refuses opens the script for the others
+local last = tonumber(call('HGET', P .. ':workers', worker) or 0)
+if number <= last or (last == 0 and number > 1) then return { 'refused', last } end
+call('HSET', P .. ':workers', worker, number)
 
 -- Jobs of a call whose reply the worker never saw go back: it cannot have started them.
 local function give_back_unseen()
   local returned = 0
-  local all = redis.call('HGETALL', OUT)
+  local all = call('HGETALL', OUT)
   for i = 1, #all, 2 do
-    local _, of, name = string.match(all[i + 1], '^(%d+) (%d+) (.*)$')
+    local _, of, name = match(all[i + 1], '^(%d+) (%d+) (.*)$')
     if tonumber(of) > seen then
-      redis.call('HDEL', OUT, all[i])
+      call('HDEL', OUT, all[i])
       give_back(name, all[i])
       returned = returned + 1
     end
@@ -35,54 +35,85 @@ local function give_back_unseen()
   return returned
 end
 
-local stamp = tonumber(redis.call('GET', P .. ':stamp') or 0)
-local served, departures, visits, behind = {}, {}, 0, 0
+local served, names, departures, outs = {}, {}, {}, {}
+local taken, visits, behind = 0, 0, 0 -- departures, buckets looked at, buckets that lost their slot
 
 -- take_slot moves the slot of a departure. What came later than the catch-up allows is lost, not made up.
-local function take_slot(b, c, at)
-  local kept = -c.catch_up
+local function take_slot(b, c)
+  local at, kept = due(b, c), -c.catch_up
   if at >= kept then
     set_slot(b, at)
-    return
+  else
+    set_slot(b, kept + min(behind * SPREAD, c.T / 10))
+    behind = behind + 1
   end
-  set_slot(b, kept + math.min(behind * SPREAD, c.T / 10))
-  behind = behind + 1
+  return at
 end
 
-local function hand_out(b, c, at)
-  local member = redis.call('ZPOPMIN', P .. ':line:' .. b.name)[1]
-  local ref = ref_of(member)
-  b.line = b.line - 1
-  local v = redis.pcall('HMGET', P .. ':job:' .. ref, 'key', 'id', 'type', 'payload', 'expires', 'backs', 'number')
-  if v.err or not v[4] then -- the job itself is gone: nothing can be run, and the line must go on
-    count(b.class, 'sick', 1)
-    return
+-- allowed is how many departures are possible at once: one and, where the interval is short, those within the catch-up.
+local function allowed(b, c)
+  local at = due(b, c)
+  if max(at, b.hold or 0) > 0 or b.paused then return 0 end
+  return floor(-max(at, -c.catch_up) / c.T) + 1
+end
+
+-- run_data reads what a departure hands over, nil when nothing can be run: the job is gone or has waited too long.
+local function run_data(b, c, member, ref)
+  local v = b.aside and redis.pcall('HMGET', JOB .. ref, 'what', 'payload', 'expires', 'backs')
+    or redis.pcall('HMGET', JOB .. ref, 'what', 'payload')
+  if v.err or not v[2] then
+    count(b.class, 'sick', 1) -- and the line goes on
+    return nil
   end
-  if v[5] then
-    redis.call('ZREM', P .. ':expiry:' .. b.name, member)
-    if expired(c, tonumber(v[5])) then
+  if v[3] then
+    call('ZREM', P .. ':expiry:' .. b.name, member)
+    if expired(c, v[3] + 0) then
       mark(c, ref)
       count(b.class, 'expired', 1)
-      return
+      return nil
     end
   end
-  stamp = math.max(stamp + 1, now)
-  take_slot(b, c, at)
-  redis.call('HSET', OUT, ref, int(stamp) .. ' ' .. call .. ' ' .. b.name)
+  return v
+end
+
+local function hand_out(b, c, member, place)
+  local ref = b.aside and ref_of(member) or member
+  local v = run_data(b, c, member, ref)
+  if not v then return end
+  local at = take_slot(b, c)
+  local stamp = next_stamp()
+  outs[2 * taken + 1], outs[2 * taken + 2] = ref, format('%d %d %s', stamp, number, b.name)
   count(b.class, 'departed', 1)
-  bytes = bytes - #v[4]
-  departures[#departures + 1] = { ref, int(stamp), int(now + math.ceil(at)), b.class, v[1], v[2], v[3], v[4], v[6] or '0', v[7] }
-  if not served[b.class] then served[b.class] = { b.class, c.version, c.timeout, c.http } end
+  bytes = bytes - #v[2]
+  local n = 8 * taken
+  taken = taken + 1
+  departures[n + 1], departures[n + 2], departures[n + 3], departures[n + 4] = ref, stamp, now + ceil(at), #names
+  departures[n + 5], departures[n + 6], departures[n + 7], departures[n + 8] = v[1], v[2], v[4] or 0, score(place)
+end
+
+-- drain lets go what may go now.
+local function drain(b, c)
+  local n = min(allowed(b, c), b.line, want - taken, floor(bytes / c.max_payload))
+  if n < 1 then
+    if taken > 0 then
+      bytes = 0 -- the next one might not fit
+      return
+    end
+    n = 1
+  end
+  local heads = call('ZPOPMIN', P .. ':line:' .. b.name, n)
+  b.line = b.line - #heads / 2
+  names[#names + 1] = b.name
+  served[b.class] = c
+  for i = 1, #heads, 2 do hand_out(b, c, heads[i], heads[i + 1]) end
 end
 
 local function join_line(b, c)
   local key = P .. ':later:' .. b.name
-  local v = redis.call('ZRANGEBYSCORE', key, '-inf', int(now), 'WITHSCORES', 'LIMIT', 0, BATCH)
+  local v = call('ZRANGEBYSCORE', key, '-inf', int(now), 'WITHSCORES', 'LIMIT', 0, BATCH)
   for i = 1, #v, 2 do
-    redis.call('ZREM', key, v[i])
-    join(b, c, score(v[i + 1]) - now)
-    redis.call('ZADD', P .. ':line:' .. b.name, int(score(v[i + 1])), v[i])
-    b.line = b.line + 1
+    call('ZREM', key, v[i])
+    join(b, c, score(v[i + 1]) - now, int(score(v[i + 1])), v[i])
     b.later = b.later - 1
   end
 end
@@ -91,12 +122,13 @@ local function visit(name)
   local b = bucket(name)
   local c = class(b.class)
   if b.line + b.later > 0 then expire(b, c) end
-  if b.later > 0 then join_line(b, c) end
+  if b.later > 0 then
+    join_line(b, c)
+    write_lines()
+  end
   for _ = 1, BATCH do
-    if b.line == 0 or #departures >= want or bytes <= 0 or b.paused then break end
-    local at = due(b, c)
-    if math.max(at, b.hold or 0) > 0 then break end
-    hand_out(b, c, at)
+    if b.line == 0 or taken >= want or bytes <= 0 or allowed(b, c) == 0 then break end
+    drain(b, c)
   end
   reindex(b)
 end
@@ -106,8 +138,8 @@ local function visit_safely(cname, name)
   local ok, err = pcall(visit, name)
   if ok then return end
   buckets[name] = nil
-  redis.call('ZREM', P .. ':due:' .. cname, name)
-  redis.call('HSET', P .. ':sick', name, tostring(type(err) == 'table' and err.err or err))
+  call('ZREM', P .. ':due:' .. cname, name)
+  call('HSET', P .. ':sick', name, tostring(type(err) == 'table' and err.err or err))
   count(cname, 'sick_buckets', 1)
 end
 
@@ -115,11 +147,11 @@ local function serve(cname)
   local c = class(cname)
   touched[cname] = true
   if not c or c.paused then return end
-  while #departures < want and visits < BATCH and bytes > 0 do
-    local n = math.min(want - #departures, BATCH - visits)
-    local names = redis.call('ZRANGEBYSCORE', P .. ':due:' .. cname, '-inf', int(now), 'LIMIT', 0, n)
+  while taken < want and visits < BATCH and bytes > 0 do
+    local n = min(want - taken, BATCH - visits)
+    local names = call('ZRANGEBYSCORE', P .. ':due:' .. cname, '-inf', int(now), 'LIMIT', 0, n)
     for _, name in ipairs(names) do
-      if #departures >= want or bytes <= 0 then return end
+      if taken >= want or bytes <= 0 then return end
       visits = visits + 1
       visit_safely(cname, name)
     end
@@ -131,31 +163,32 @@ end
 local function wanted()
   local list = {}
   if #ARGV == 5 then
-    local v = redis.call('ZRANGE', P .. ':due', 0, BATCH - 1, 'WITHSCORES')
+    local v = call('ZRANGE', P .. ':due', 0, BATCH - 1, 'WITHSCORES')
     for i = 1, #v, 2 do list[#list + 1] = { v[i], score(v[i + 1]) } end
     return list
   end
   for i = 6, #ARGV do
-    local at = redis.call('ZSCORE', P .. ':due', ARGV[i])
+    local at = call('ZSCORE', P .. ':due', ARGV[i])
     if at then list[#list + 1] = { ARGV[i], score(at) } end
   end
   table.sort(list, function(x, y) return x[2] < y[2] end)
   return list
 end
 
-local returned = call - 1 > seen and give_back_unseen() or 0
+local returned = number - 1 > seen and give_back_unseen() or 0
+write_lines()
 if want > 0 then
   for _, entry in ipairs(wanted()) do
-    if entry[2] > now or #departures >= want or visits >= BATCH then break end
+    if entry[2] > now or taken >= want or visits >= BATCH then break end
     serve(entry[1])
   end
 end
-if #departures > 0 then redis.call('SET', P .. ':stamp', int(stamp)) end
+if taken > 0 then call('HSET', OUT, unpack(outs)) end
 finish(true)
 
 local soonest = wanted()[1]
 local wait = -1
-if soonest and soonest[2] < math.huge then wait = math.max(0, soonest[2] - now) end
+if soonest and soonest[2] < math.huge then wait = max(0, soonest[2] - now) end
 local settings = {}
-for _, s in pairs(served) do settings[#settings + 1] = s end
-return { 'ok', int(now), wait, returned, settings, departures, visits }
+for name, c in pairs(served) do settings[#settings + 1] = { name, c.version, c.timeout, c.http } end
+return { 'ok', now, wait, returned, visits, settings, names, departures }

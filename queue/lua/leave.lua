@@ -6,16 +6,16 @@
 -- returns  returned, left (call again until 0)
 -- cost     O(log n) per job, at most 100 per call
 local OUT = P .. ':out:' .. ARGV[1]
-redis.call('DEL', P .. ':-') -- a write that a full Redis never refuses opens the script for the others
+call('DEL', P .. ':-') -- a write that a full Redis never refuses opens the script for the others
 
-local all = redis.call('HGETALL', OUT)
+local all = call('HGETALL', OUT)
 local returned = 0
-for i = 1, math.min(#all, 2 * BATCH), 2 do
-  redis.call('HDEL', OUT, all[i])
-  give_back(string.match(all[i + 1], '^%d+ %d+ (.*)$'), all[i])
+for i = 1, min(#all, 2 * BATCH), 2 do
+  call('HDEL', OUT, all[i])
+  give_back(match(all[i + 1], '^%d+ %d+ (.*)$'), all[i])
   returned = returned + 1
 end
 local left = #all / 2 - returned
-if left == 0 then redis.call('HDEL', P .. ':workers', ARGV[1]) end
+if left == 0 then call('HDEL', P .. ':workers', ARGV[1]) end
 finish()
 return { returned, left }

@@ -8,12 +8,18 @@
 -- slots were kept as absolute numbers: inside a script, times are offsets from now, which are small and keep decimals,
 -- and a stored slot is a whole number and six decimals, apart.
 local P = KEYS[1]
+local JOB = P .. ':job:'
+local call = redis.call
+-- Looked up once: they are called several times for each job.
+local max, min, ceil, floor = math.max, math.min, math.ceil, math.floor
+local format, match, sub = string.format, string.match, string.sub
 local now = now_us()
 local BATCH = 100 -- no loop and no batch is longer than this, so that no call holds Redis for long
 
--- int formats a whole number with all its digits. tostring and .. keep only 14 of them and would cut a timestamp.
+-- int formats a whole number with all its digits. tostring and .. keep only 14 of them and would cut a timestamp. As an
+-- argument of its own a number keeps 17, and in a reply all, so there it needs no help; but this is the faster way.
 local function int(x)
-  return string.format('%.0f', x)
+  return format('%d', x)
 end
 
 -- score reads a sorted set's score. Not every Lua takes "inf" for a number, nor, in tonumber, 1e+08.
@@ -23,18 +29,19 @@ local function score(s)
 end
 
 local function class_of(name)
-  return string.match(name, '^([^/]+)/')
+  return match(name, '^([^/]+)/')
 end
 
 -- ref_of strips what a delayed job's line member carries in front of its ref (see member_of).
 local function ref_of(member)
-  return string.match(member, '[^:]+$')
+  return match(member, '[^:]+$')
 end
 
 -- member_of names a delayed job in later, line and expiry: its admission number goes in front, so that jobs that join at
--- the same moment leave in order of admission. A job that never waited aside is its ref alone.
+-- the same moment leave in order of admission, and the + before that, so that they leave before one that is admitted at
+-- that moment: a job that never waited aside is its ref alone, which begins with a digit.
 local function member_of(number, ref)
-  return string.format('%016.0f:', number) .. ref
+  return format('+%016d:', number) .. ref
 end
 
 ---------------------------------------------------------------------------------------------------------- classes
@@ -45,7 +52,7 @@ local classes = {}
 local function class(name)
   local c = classes[name]
   if c ~= nil then return c end
-  local v = redis.call('HMGET', P .. ':class:' .. name, 'capacity', 'limit', 'period', 'catch_up', 'max_wait',
+  local v = call('HMGET', P .. ':class:' .. name, 'capacity', 'limit', 'period', 'catch_up', 'max_wait',
     'max_jobs', 'dedup', 'max_payload', 'paused', 'version', 'timeout', 'http', 'removed')
   if v[1] then
     c = {
@@ -85,7 +92,7 @@ end
 
 -- standing reads off the books (law 5) how many jobs of a class hold a place in this shard, and how many are out.
 local function standing(cname)
-  local v = redis.call('HMGET', P .. ':stats:' .. cname, 'admitted', 'returned', 'departed', 'expired', 'purged',
+  local v = call('HMGET', P .. ':stats:' .. cname, 'admitted', 'returned', 'departed', 'expired', 'purged',
     'sick', 'done', 'dead')
   local b = books[cname] or {}
   local function total(i, field) return (tonumber(v[i]) or 0) + (b[field] or 0) end
@@ -97,86 +104,129 @@ end
 ---------------------------------------------------------------------------------------------------------- buckets
 
 local buckets = {}
+local joining = {} -- buckets whose line has members to be written
 local touched = {} -- classes whose due index may have changed
 
--- bucket loads a bucket once per call. slot is an offset from now, or nil when nothing is remembered.
+-- bucket loads a bucket once per call. slot is an offset from now, or nil when nothing is remembered. aside tells whether
+-- it had delayed, expiring or stale jobs since it was last gone; most have not, and cost no look.
 local function bucket(name)
   local b = buckets[name]
-  if b then
-    b.indexed = false
-    return b
-  end
-  local v = redis.call('HMGET', P .. ':bucket:' .. name, 'slot', 'number', 'hold', 'paused', 'told')
+  if b then return b end
+  local v = call('HMGET', P .. ':bucket:' .. name, 'slot', 'hold', 'paused', 'told', 'aside')
   b = {
     name = name,
     class = class_of(name),
-    number = tonumber(v[2]) or 0,
-    hold = v[3] and tonumber(v[3]) - now or nil,
-    paused = v[4],
-    told = v[5] and tonumber(v[5]) - now or nil,
-    line = redis.call('ZCARD', P .. ':line:' .. name),
-    later = redis.call('ZCARD', P .. ':later:' .. name),
-    fields = {},
+    hold = v[2] and tonumber(v[2]) - now or nil,
+    paused = v[3],
+    told = v[4] and tonumber(v[4]) - now or nil,
+    aside = v[5],
+    adds = nil, -- what joins the line in this call: number, member, …
+    added = 0,
+    line = call('ZCARD', P .. ':line:' .. name),
+    later = v[5] and call('ZCARD', P .. ':later:' .. name) or 0,
   }
-  if v[1] then
-    local whole, decimals = string.match(v[1], '^(-?%d+)(%.%d+)$')
-    b.slot = tonumber(whole) - now + tonumber(decimals)
-  end
+  if v[1] then b.slot = sub(v[1], 1, -8) - now + sub(v[1], -7) end
   buckets[name] = b
   return b
 end
 
+-- set changes a field of a bucket. Whatever changes what reindex reads must set changed.
 local function set(b, field, value)
+  b.changed = true
+  if not b.fields then b.fields = {} end
   b.fields[field] = value
 end
 
+local function set_aside(b)
+  b.changed = true
+  if not b.aside then set(b, 'aside', '1') end
+  b.aside = '1'
+end
+
 local function set_slot(b, offset)
+  b.changed = true
+  b.slot_moved = true
   b.slot = offset
-  local whole = math.floor(offset)
-  set(b, 'slot', int(now + whole) .. string.sub(string.format('%.6f', math.min(offset - whole, 0.999999)), 2))
+end
+
+-- slot_text is a slot as it is stored: whole microseconds and six decimals of one.
+local function slot_text(offset)
+  local whole = floor(offset)
+  return format('%d.%06d', now + whole, floor((offset - whole) * 1e6))
 end
 
 -- due is the offset of the earliest next departure: slot + T with the T of now, so that a changed rate counts at once,
 -- and never later than now + T, so that a clock set back does not close a bucket.
 local function due(b, c)
   if not b.slot then return 0 end
-  return math.min(b.slot + c.T, c.T)
+  return min(b.slot + c.T, c.T)
 end
 
 -- next_start is when the head of the line would leave.
 local function next_start(b, c)
-  return math.max(due(b, c), b.hold or 0, 0)
+  return max(due(b, c), b.hold or 0, 0)
 end
 
--- join is called before a job joins an empty line at an offset: a bucket earns no credit while it is empty.
-local function join(b, c, offset)
-  if b.line == 0 and (not b.slot or b.slot < offset - c.T) then set_slot(b, offset - c.T) end
+-- join adds a member to the line at an offset. A bucket earns no credit while it is empty.
+local function join(b, c, offset, number, member)
+  if b.line == 0 then
+    b.changed = true
+    if not b.slot or b.slot < offset - c.T then set_slot(b, offset - c.T) end
+  end
+  b.line = b.line + 1
+  local n = b.added
+  if n == 0 then
+    b.adds = {}
+    joining[#joining + 1] = b
+  end
+  b.adds[n + 1], b.adds[n + 2] = number, member
+  b.added = n + 2
+end
+
+-- write_lines puts what joined into the lines, one call per bucket.
+local function write_lines()
+  for i = 1, #joining do
+    local b = joining[i]
+    call('ZADD', P .. ':line:' .. b.name, unpack(b.adds))
+    b.added = 0
+  end
+  joining = {}
+end
+
+local stamp -- the shard's last number, shared by admissions and departures
+
+-- next_stamp is never given twice and grows with time, also when the clock is set back.
+local function next_stamp()
+  if not stamp then stamp = (call('GET', P .. ':stamp') or 0) + 0 end
+  stamp = max(stamp + 1, now)
+  return stamp
 end
 
 -- mark leaves of a job what its dedup window needs (the identity and the first answer), or nothing.
 local function mark(c, ref)
-  local key = P .. ':job:' .. ref
+  local key = JOB .. ref
   if c.dedup > 0 then
-    local at = redis.call('HGET', key, 'at')
-    local left = at and tonumber(at) + c.dedup - now or 0
+    local at = match(call('HGET', key, 'meta') or '', '^(%S+)')
+    local left = at and at + c.dedup - now or 0
     if left > 0 then
-      redis.call('HDEL', key, 'payload', 'type', 'number', 'member', 'expires', 'backs')
-      redis.call('PEXPIRE', key, int(math.ceil(left / 1000)))
+      call('HDEL', key, 'payload', 'member', 'expires', 'backs')
+      call('PEXPIRE', key, ceil(left / 1000))
       return
     end
   end
-  redis.call('DEL', key)
+  call('DEL', key)
 end
 
 -- drop_waiting takes a waiting job out of its bucket for good and counts it under field.
 local function drop_waiting(b, c, member, field)
-  if redis.call('ZREM', P .. ':line:' .. b.name, member) == 1 then
+  if call('ZREM', P .. ':line:' .. b.name, member) == 1 then
     b.line = b.line - 1
-  elseif redis.call('ZREM', P .. ':later:' .. b.name, member) == 1 then
+  elseif call('ZREM', P .. ':later:' .. b.name, member) == 1 then
     b.later = b.later - 1
   else
     return
   end
+  b.changed = true
   mark(c, ref_of(member))
   count(b.class, field, 1)
 end
@@ -189,10 +239,11 @@ end
 
 -- expire removes jobs that waited longer than they may, wherever they stand, at most BATCH.
 local function expire(b, c)
+  if not b.aside then return end
   local key = P .. ':expiry:' .. b.name
-  local old = redis.call('ZRANGEBYSCORE', key, '-inf', '(' .. int(now - c.catch_up), 'LIMIT', 0, BATCH)
+  local old = call('ZRANGEBYSCORE', key, '-inf', '(' .. int(now - c.catch_up), 'LIMIT', 0, BATCH)
   for _, member in ipairs(old) do
-    redis.call('ZREM', key, member)
+    call('ZREM', key, member)
     drop_waiting(b, c, member, 'expired')
   end
 end
@@ -201,7 +252,7 @@ end
 
 -- first is the lowest score of a sorted set as an offset from now, or nil.
 local function first(key)
-  local v = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  local v = call('ZRANGE', key, 0, 0, 'WITHSCORES')
   return v[2] and score(v[2]) - now or nil
 end
 
@@ -209,83 +260,90 @@ end
 local function opening(b, c)
   local at = math.huge
   if not b.paused then
-    at = math.max(due(b, c), b.hold or 0)
-    if b.line == 0 and b.later > 0 then at = math.max(at, first(P .. ':later:' .. b.name) or 0) end
+    at = max(due(b, c), b.hold or 0)
+    if b.line == 0 and b.later > 0 then at = max(at, first(P .. ':later:' .. b.name) or 0) end
   end
-  if b.line + b.later > 0 then
+  if b.aside and b.line + b.later > 0 then
     local expires = first(P .. ':expiry:' .. b.name)
-    if expires then at = math.min(at, expires + c.catch_up + 1) end
+    if expires then at = min(at, expires + c.catch_up + 1) end
   end
   return at
 end
 
 -- reindex writes a bucket's own fields and sets or clears its entry in the due index, as a pure function of its state.
--- Every script ends with it for every bucket it touched. An empty bucket stays until its due has passed: it must
--- remember its slot that long, and no longer.
+-- Every script ends with it for every bucket whose state it changed. An empty bucket stays until its due has passed: it
+-- must remember its slot that long, and no longer.
 local function reindex(b)
   local c = class(b.class)
   local index = P .. ':due:' .. b.class
-  b.indexed = true
   touched[b.class] = true
-  if b.line + b.later == 0 and not b.paused and math.max(due(b, c), b.hold or 0) <= 0 then
-    redis.call('DEL', P .. ':bucket:' .. b.name)
-    redis.call('ZREM', index, b.name)
+  if b.line + b.later == 0 and not b.paused and max(due(b, c), b.hold or 0) <= 0 then
+    call('DEL', P .. ':bucket:' .. b.name)
+    call('ZREM', index, b.name)
+    b.changed, b.slot_moved, b.fields = false, false, nil
     return
   end
-  local args = {}
-  for field, value in pairs(b.fields) do
-    args[#args + 1] = field
-    args[#args + 1] = value
+  if b.slot_moved then
+    set(b, 'slot', slot_text(b.slot))
+    b.slot_moved = false
   end
-  b.fields = {}
-  if #args > 0 then redis.call('HSET', P .. ':bucket:' .. b.name, unpack(args)) end
+  b.changed = false
+  if b.fields then
+    local args = {}
+    for field, value in pairs(b.fields) do
+      args[#args + 1] = field
+      args[#args + 1] = value
+    end
+    b.fields = nil
+    call('HSET', P .. ':bucket:' .. b.name, unpack(args))
+  end
   local at = opening(b, c)
-  redis.call('ZADD', index, at == math.huge and '+inf' or int(now + math.ceil(at)), b.name)
+  call('ZADD', index, at == math.huge and '+inf' or int(now + ceil(at)), b.name)
 end
 
 -- reindex_class keeps a class's earliest due, and wakes workers when it became earlier.
 local function reindex_class(cname, quiet)
   local c = class(cname)
-  local v = redis.call('ZRANGE', P .. ':due:' .. cname, 0, 0, 'WITHSCORES')
+  local v = call('ZRANGE', P .. ':due:' .. cname, 0, 0, 'WITHSCORES')
   if not v[2] then
-    redis.call('ZREM', P .. ':due', cname)
-    if c and c.removed then redis.call('DEL', P .. ':class:' .. cname, P .. ':stats:' .. cname) end
+    call('ZREM', P .. ':due', cname)
+    if c and c.removed then call('DEL', P .. ':class:' .. cname, P .. ':stats:' .. cname) end
     return
   end
-  local was = redis.call('ZSCORE', P .. ':due', cname)
+  local was = call('ZSCORE', P .. ':due', cname)
   local at = c and c.paused and math.huge or score(v[2])
   if was and score(was) == at then return end
-  redis.call('ZADD', P .. ':due', at == math.huge and '+inf' or int(at), cname)
+  call('ZADD', P .. ':due', at == math.huge and '+inf' or int(at), cname)
   if not quiet and at < math.huge and (not was or at < score(was)) then
-    redis.call('PUBLISH', P .. ':wake', int(at) .. ' ' .. cname)
+    call('PUBLISH', P .. ':wake', int(at) .. ' ' .. cname)
   end
 end
 
--- finish ends a script: every touched bucket and class is indexed again and the books are written.
+-- finish ends a script: every changed bucket and class is indexed again and the books are written.
 local function finish(quiet)
+  write_lines()
+  if stamp then call('SET', P .. ':stamp', int(stamp)) end
   for _, b in pairs(buckets) do
-    if not b.indexed and class(b.class) then reindex(b) end
+    if b.changed and class(b.class) then reindex(b) end
   end
   for cname, fields in pairs(books) do
-    for field, n in pairs(fields) do redis.call('HINCRBY', P .. ':stats:' .. cname, field, n) end
+    for field, n in pairs(fields) do call('HINCRBY', P .. ':stats:' .. cname, field, n) end
   end
   for cname in pairs(touched) do reindex_class(cname, quiet) end
 end
 
 -- give_back returns a departed job to its line under its old number. The caller has removed it from out.
 local function give_back(name, ref)
-  local v = redis.call('HMGET', P .. ':job:' .. ref, 'number', 'member', 'expires')
+  local v = call('HMGET', JOB .. ref, 'number', 'member', 'expires')
   local b = bucket(name)
   local c = class(b.class)
+  count(b.class, 'returned', 1)
   if not v[1] or not c then
     count(b.class, 'sick', 1)
-    count(b.class, 'returned', 1)
     return
   end
   local member = v[2] or ref
-  join(b, c, 0)
-  redis.call('ZADD', P .. ':line:' .. name, v[1], member)
-  if v[3] then redis.call('ZADD', P .. ':expiry:' .. name, v[3], member) end
-  b.line = b.line + 1
-  count(b.class, 'returned', 1)
+  join(b, c, 0, v[1], member)
+  if v[2] or v[3] then set_aside(b) end
+  if v[3] then call('ZADD', P .. ':expiry:' .. name, v[3], member) end
 end

@@ -1,46 +1,71 @@
 -- settle: what became of departures, up to 64 at a time. Fenced: only a departure that is still out, with the same
--- stamp, is settled; anything a late or dead worker says about another is refused and counted.
+-- stamp, is settled; anything a late or dead worker says about another is refused.
 --
 -- KEYS[1]  the shard's hash tag
 -- ARGV     worker, then five per departure: ref, stamp, verdict (done | dead | back), error text, stale (1 when the
 --          attempt was given back because the departure was no longer good)
 -- returns  per departure: 1 settled, 0 refused
--- cost     O(log n) per departure, 3 to 6 calls
+-- cost     O(log n) per departure, 3 calls in all and 1 to 5 per departure that is not simply done
 local OUT = P .. ':out:' .. ARGV[1]
-redis.call('DEL', P .. ':-') -- a write that a full Redis never refuses opens the script for the others
+call('DEL', P .. ':-') -- a write that a full Redis never refuses opens the script for the others
 
 local function bury(cname, ref, text)
-  local job = P .. ':job:' .. ref
-  redis.call('HSET', job, 'state', 'dead', 'error', text, 'ended', int(now), 'attempts',
-    int((tonumber(redis.call('HGET', job, 'attempts') or 0)) + 1))
-  redis.call('ZADD', P .. ':dead:' .. cname, int(now), ref)
+  local job = JOB .. ref
+  call('HINCRBY', job, 'attempts', 1)
+  call('HSET', job, 'state', 'dead', 'error', text, 'ended', int(now))
+  call('ZADD', P .. ':dead:' .. cname, int(now), ref)
 end
 
-local function settle(i)
-  local ref, stamp, verdict = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-  local out = redis.call('HGET', OUT, ref)
-  local had, _, name = string.match(out or '', '^(%d+) (%d+) (.*)$')
-  if had ~= stamp then return 0 end
-  redis.call('HDEL', OUT, ref)
+local gone = {} -- jobs that leave nothing behind
+local windows = {} -- class -> its dedup window
+
+local function dedup(cname)
+  local window = windows[cname]
+  if not window then
+    window = (call('HGET', P .. ':class:' .. cname, 'dedup') or 0) + 0
+    windows[cname] = window
+  end
+  return window
+end
+
+local function settle(i, name)
+  local ref, verdict = ARGV[i], ARGV[i + 2]
   local cname = class_of(name)
   if verdict == 'back' then
     give_back(name, ref)
     if ARGV[i + 4] == '1' then
-      redis.call('HINCRBY', P .. ':job:' .. ref, 'backs', 1)
+      set_aside(bucket(name))
+      call('HINCRBY', JOB .. ref, 'backs', 1)
       count(cname, 'stale', 1)
     end
-    return 1
+    return
   end
   if verdict == 'dead' then
     bury(cname, ref, ARGV[i + 3])
+  elseif dedup(cname) > 0 then
+    mark(class(cname), ref)
   else
-    mark(class(cname) or { dedup = 0 }, ref)
+    gone[#gone + 1] = JOB .. ref
   end
   count(cname, verdict, 1)
-  return 1
 end
 
-local results = {}
-for i = 2, #ARGV, 5 do results[#results + 1] = settle(i) end
+local refs = {}
+for i = 2, #ARGV, 5 do refs[#refs + 1] = ARGV[i] end
+local outs = call('HMGET', OUT, unpack(refs))
+local results, taken, seen = {}, {}, {}
+for n, ref in ipairs(refs) do
+  local had, name = match(outs[n] or '', '^(%d+) %d+ (.*)$')
+  results[n] = (had == ARGV[5 * n - 2] and not seen[ref]) and 1 or 0
+  if results[n] == 1 then
+    seen[ref] = name
+    taken[#taken + 1] = ref
+  end
+end
+if #taken > 0 then call('HDEL', OUT, unpack(taken)) end
+for n, ref in ipairs(refs) do
+  if results[n] == 1 then settle(5 * n - 3, seen[ref]) end
+end
+if #gone > 0 then call('DEL', unpack(gone)) end
 finish()
 return results
