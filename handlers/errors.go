@@ -1,0 +1,144 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/hibiken/asynq"
+)
+
+var (
+	// ErrUnknownType is wrapped by the error of [Mux.ProcessTask] for a task whose
+	// type has no handler.
+	ErrUnknownType = errors.New("handlers: unknown task type")
+	// ErrRefused is wrapped by the error of [HTTPCall.ProcessTask] for a target that
+	// the class of the job does not allow: a loopback, private or other
+	// special-purpose address, or a host that is not in its list.
+	ErrRefused = errors.New("handlers: target refused")
+)
+
+// What an error text may hold, in bytes. Errors end up in Redis, logs and
+// terminals, and parts of them are chosen by producers and called services.
+const (
+	maxName    = 64   // a name out of a payload
+	maxURL     = 512  // a url
+	maxSnippet = 256  // the beginning of a response's body
+	maxText    = 1024 // an error of net/http, which can quote what a service sent
+	minSecret  = 4    // the shortest query that is searched for in a text
+)
+
+// StatusError is the error of a call that was answered with a status other than
+// 2xx.
+type StatusError struct {
+	// Method is the method of the call.
+	Method string
+	// URL is the called url without its query, which may hold secrets; at most 512 bytes.
+	URL string
+	// Status is the status code of the answer.
+	Status int
+	// Location is where a 3xx answer points to: a host, with its port if it names
+	// one. Empty in all other cases.
+	Location string
+	// Body is the beginning of the answer's body, at most 256 bytes of valid UTF-8
+	// with a space in place of each character that cannot be printed. The query of
+	// the called url is masked in it.
+	Body string
+}
+
+// Error names the call, the status and the beginning of the answer.
+func (e *StatusError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s: answered %d", e.Method, e.URL, e.Status)
+	if text := http.StatusText(e.Status); text != "" {
+		b.WriteString(" " + text)
+	}
+	if e.Location != "" {
+		fmt.Fprintf(&b, ", a redirect to host %q; redirects are not followed, put the final url into the job", e.Location)
+	}
+	if e.Body != "" {
+		fmt.Fprintf(&b, ": %q", e.Body)
+	}
+	return b.String()
+}
+
+// notReadyError says that an attempt did not start because its departure was no
+// longer good. The scheduler knows it by its method.
+type notReadyError struct {
+	what string        // method and url of the call
+	host string        // host:port that was dialled
+	wait time.Duration // from the start of the handler to the end of the departure; not positive: none was left
+}
+
+// GiveBack tells the scheduler to return the job to the head of its bucket.
+func (*notReadyError) GiveBack() bool { return true }
+
+func (e *notReadyError) Error() string {
+	if e.wait <= 0 {
+		return e.what + ": the departure was no longer good when the call began; given back"
+	}
+	return fmt.Sprintf("%s: connection to %s was not ready within %s; given back", e.what, e.host, e.wait)
+}
+
+// wrapped is an error with a text of its own: its causes are there for errors.Is
+// and errors.As but not in the text.
+type wrapped struct {
+	text   string
+	causes []error
+}
+
+func (w *wrapped) Error() string   { return w.text }
+func (w *wrapped) Unwrap() []error { return w.causes }
+
+// permanent returns an error that fails the job for good. Its text is the
+// formatted one alone; cause is what it can be recognised by, or nil.
+func permanent(cause error, format string, args ...any) error {
+	causes := []error{asynq.SkipRetry}
+	if cause != nil {
+		causes = append(causes, cause)
+	}
+	return &wrapped{text: fmt.Sprintf(format, args...), causes: causes}
+}
+
+// badPayload returns the permanent error of a payload that cannot be called.
+func badPayload(err error) error {
+	return permanent(nil, "bad %s payload: %s", HTTPCallType, err)
+}
+
+// shownURL is what error texts show of u: neither userinfo nor query nor fragment.
+func shownURL(u *url.URL) string {
+	bare := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	return clip(bare.String(), maxURL)
+}
+
+// printable returns s as valid UTF-8 in which a space stands for every run of
+// characters that are not printable, which includes line breaks, terminal escapes
+// and marks that turn the direction of text.
+func printable(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// clip returns the first n bytes of s, cut between characters and marked when
+// something is missing.
+func clip(s string, n int) string {
+	const mark = "…"
+	if len(s) <= n {
+		return s
+	}
+	n -= len(mark)
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + mark
+}
