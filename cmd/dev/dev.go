@@ -94,12 +94,16 @@ func openQueue(ctx context.Context, addr string) (*queue.Client, error) {
 // startWorker drains until ctx ends; the returned function waits for that.
 func startWorker(ctx context.Context, client *queue.Client) (wait func() error, err error) {
 	mux := handlers.NewMux()
-	mux.Handle(handlers.HTTPCallType, handlers.NewHTTPCall(handlers.HTTPOptions{FreshUntil: scheduler.FreshUntil}))
+	call := handlers.NewHTTPCall(handlers.HTTPOptions{FreshUntil: scheduler.FreshUntil})
+	mux.Handle(handlers.HTTPCallType, call)
 	s, err := scheduler.New(client, mux, scheduler.Options{ShutdownTimeout: 2 * time.Second})
 	if err != nil {
 		return nil, err
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
-	return func() error { return <-ended }, nil
+	return func() error {
+		defer call.CloseIdleConnections()
+		return <-ended
+	}, nil
 }
