@@ -147,6 +147,9 @@ func (c Class) settings() []string {
 		"dedup", fmt.Sprint(c.Dedup.Microseconds()),
 		"max_payload", fmt.Sprint(int64(c.MaxPayload)),
 		"http", http,
+		// For people who look; and a value of more than 64 bytes makes Redis keep the fields in a table, which it
+		// reads faster than a list of them.
+		"note", "written by Classes.Put, the same in all shards; durations are microseconds",
 	}
 }
 

@@ -38,14 +38,25 @@ local function answer_known(cname, job, known, digest)
   answer(DUPLICATE, position + 0, level + 0, capacity + 0, wait + 0, at + 0)
 end
 
--- room_at is when a place opens: the departure that brings the level below capacity, or, where delayed jobs hold the
--- places, the time the one needed for it joins the line.
-local function room_at(b, c)
+-- room_at is when a place opens, if the head of the line leaves at an offset: the departure that brings the level below
+-- capacity. Where delayed jobs hold the places it is one of theirs, and none leaves before it joins.
+local function room_at(b, c, head)
   local need = b.line + b.later - c.capacity + 1
-  local at = next_start(b, c) + (need - 1) * c.T
-  if need > b.line then
-    local v = call('ZRANGE', P .. ':later:' .. b.name, need - b.line - 1, need - b.line - 1, 'WITHSCORES')
-    if v[2] then at = max(at, score(v[2]) - now) end
+  if need <= b.line then return head + (need - 1) * c.T end
+  local at = head + (b.line - 1) * c.T
+  local v = call('ZRANGE', P .. ':later:' .. b.name, 0, min(need - b.line, BATCH) - 1, 'WITHSCORES')
+  for i = 2, #v, 2 do at = max(at + c.T, score(v[i]) - now) end
+  return at + max(need - b.line - BATCH, 0) * c.T
+end
+
+-- fits_at is when a job would wait no longer than it may that would do so now, from an offset on and until start: the
+-- line gets shorter by then, and longer by what joins it in the meantime.
+local function fits_at(b, c, from, start, wait)
+  local at = start - wait
+  for _ = 1, b.later > 0 and BATCH or 0 do
+    local joining = call('ZCOUNT', P .. ':later:' .. b.name, '(' .. int(now + from), int(now + ceil(at)))
+    if start - wait + joining * c.T <= at then break end
+    at = start - wait + joining * c.T
   end
   return at
 end
@@ -61,11 +72,11 @@ end
 -- places open and not all at once. One number remembers where the line ends.
 local function refuse_full(b, c)
   if b.paused or c.paused then return refuse(FULL, 'full', b, c) end
-  local earliest = room_at(b, c)
+  local earliest = room_at(b, c, next_start(b, c))
   local told = earliest
   if b.told then
     told = max(b.told + c.T, earliest)
-    if told > earliest + c.capacity * c.T then told = earliest end
+    if told > earliest + (c.capacity + 0.5) * c.T then told = earliest end -- half an interval, since told was rounded up
   end
   b.told = told
   set(b, 'told', int(now + ceil(told)))
@@ -95,7 +106,7 @@ local function place(b, c, ref, not_before)
   end
   -- A delayed job's place in the line is decided by the time it joins, and only then by its admission number.
   local member = member_of(number, ref)
-  local joins = int(max(now + not_before, number))
+  local joins = int(now + not_before)
   set_aside(b)
   call('ZADD', P .. ':later:' .. b.name, joins, member)
   b.later = b.later + 1
@@ -109,6 +120,14 @@ local function options(text, c)
   max_wait, not_before = max_wait + 0, not_before + 0
   if max_wait == 0 or (c.max_wait > 0 and c.max_wait < max_wait) then max_wait = c.max_wait end
   return max_wait, not_before > now and not_before - now or 0, others + 0
+end
+
+-- measure keeps a bound on the payloads of a class, in steps of twice the size, so that depart knows how many fit a reply.
+local function measure(c, cname, size)
+  if size <= c.largest then return end
+  c.largest = 256
+  while c.largest < size do c.largest = 2 * c.largest end
+  call('HSET', P .. ':class:' .. cname, 'largest', c.largest)
 end
 
 -- write stores the job itself.
@@ -155,8 +174,10 @@ local function admit(i, fresh)
   local start = max(next_start(b, c) + ahead * c.T, not_before)
   local expires = max_wait > 0 and not_before + max_wait or nil
   if expires and start > expires then
-    return refuse(WOULD_EXPIRE, 'would_expire', b, c, start - expires, start - expires)
+    local at = not (b.paused or c.paused) and fits_at(b, c, not_before, start, max_wait) or nil
+    return refuse(WOULD_EXPIRE, 'would_expire', b, c, at, at)
   end
+  measure(c, cname, #payload)
   local number, member = place(b, c, ARGV[i], not_before)
   write(i, b, c, member, number, start, ahead + 1, expires and int(now + expires))
   count(cname, 'admitted', 1)

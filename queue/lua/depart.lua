@@ -25,7 +25,7 @@ local function give_back_unseen()
   local returned = 0
   local all = call('HGETALL', OUT)
   for i = 1, #all, 2 do
-    local _, of, name = match(all[i + 1], '^(%d+) (%d+) (.*)$')
+    local _, of, name = match(all[i + 1], OUT_ENTRY)
     if tonumber(of) > seen then
       call('HDEL', OUT, all[i])
       give_back(name, all[i])
@@ -38,15 +38,22 @@ end
 local served, names, departures, outs = {}, {}, {}, {}
 local taken, visits, behind = 0, 0, 0 -- departures, buckets looked at, buckets that lost their slot
 
--- take_slot moves the slot of a departure. What came later than the catch-up allows is lost, not made up.
+-- late tells of a due whether it was missed by more than the catch-up; by a nanosecond more, since slots are rounded.
+local function late(c, at)
+  return at < -c.catch_up - 0.001
+end
+
+-- next_slot is the slot of a departure that is due at an offset. What came later than the catch-up allows is lost, not
+-- made up. It is never ahead of now: a producer is told what follows from it.
+local function next_slot(c, at)
+  if not late(c, at) then return at end
+  return min(-c.catch_up + min(behind * SPREAD, c.T / 10), 0)
+end
+
 local function take_slot(b, c)
-  local at, kept = due(b, c), -c.catch_up
-  if at >= kept then
-    set_slot(b, at)
-  else
-    set_slot(b, kept + min(behind * SPREAD, c.T / 10))
-    behind = behind + 1
-  end
+  local at = due(b, c)
+  set_slot(b, next_slot(c, at))
+  if late(c, at) then behind = behind + 1 end
   return at
 end
 
@@ -54,7 +61,7 @@ end
 local function allowed(b, c)
   local at = due(b, c)
   if max(at, b.hold or 0) > 0 or b.paused then return 0 end
-  return floor(-max(at, -c.catch_up) / c.T) + 1
+  return floor(-next_slot(c, at) / c.T) + 1
 end
 
 -- run_data reads what a departure hands over, nil when nothing can be run: the job is gone or has waited too long.
@@ -82,7 +89,7 @@ local function hand_out(b, c, member, place)
   if not v then return end
   local at = take_slot(b, c)
   local stamp = next_stamp()
-  outs[2 * taken + 1], outs[2 * taken + 2] = ref, format('%d %d %s', stamp, number, b.name)
+  outs[2 * taken + 1], outs[2 * taken + 2] = ref, out_entry(stamp, number, b.name)
   count(b.class, 'departed', 1)
   bytes = bytes - #v[2]
   local n = 8 * taken
@@ -93,7 +100,7 @@ end
 
 -- drain lets go what may go now.
 local function drain(b, c)
-  local n = min(allowed(b, c), b.line, want - taken, floor(bytes / c.max_payload))
+  local n = min(allowed(b, c), b.line, want - taken, floor(bytes / max(c.largest, 1)))
   if n < 1 then
     if taken > 0 then
       bytes = 0 -- the next one might not fit

@@ -12,7 +12,8 @@ local all = call('HGETALL', OUT)
 local returned = 0
 for i = 1, min(#all, 2 * BATCH), 2 do
   call('HDEL', OUT, all[i])
-  give_back(match(all[i + 1], '^%d+ %d+ (.*)$'), all[i])
+  local _, _, name = match(all[i + 1], OUT_ENTRY)
+  give_back(name, all[i])
   returned = returned + 1
 end
 local left = #all / 2 - returned

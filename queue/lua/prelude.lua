@@ -53,7 +53,8 @@ local function class(name)
   local c = classes[name]
   if c ~= nil then return c end
   local v = call('HMGET', P .. ':class:' .. name, 'capacity', 'limit', 'period', 'catch_up', 'max_wait',
-    'max_jobs', 'dedup', 'max_payload', 'paused', 'version', 'timeout', 'http', 'removed')
+    'max_jobs', 'dedup', 'max_payload', 'paused', 'version', 'timeout', 'http',
+    'removed', 'largest')
   if v[1] then
     c = {
       capacity = tonumber(v[1]),
@@ -68,6 +69,7 @@ local function class(name)
       timeout = v[11],
       http = v[12],
       removed = v[13],
+      largest = tonumber(v[14] or 0), -- a bound on the payloads admitted so far
     }
   else
     c = false
@@ -330,6 +332,14 @@ local function finish(quiet)
     for field, n in pairs(fields) do call('HINCRBY', P .. ':stats:' .. cname, field, n) end
   end
   for cname in pairs(touched) do reindex_class(cname, quiet) end
+end
+
+-- What a worker has out: stamp, number of the call, bucket. More than 64 bytes, so that Redis keeps the entries in a table
+-- and does not look through a list of them.
+local OUT_ENTRY = '^(%d+) (%d+) (.*)$'
+
+local function out_entry(stamp, number, bucket_name)
+  return format('%032d %032d %s', stamp, number, bucket_name)
 end
 
 -- give_back returns a departed job to its line under its old number. The caller has removed it from out.

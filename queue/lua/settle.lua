@@ -55,8 +55,8 @@ for i = 2, #ARGV, 5 do refs[#refs + 1] = ARGV[i] end
 local outs = call('HMGET', OUT, unpack(refs))
 local results, taken, seen = {}, {}, {}
 for n, ref in ipairs(refs) do
-  local had, name = match(outs[n] or '', '^(%d+) %d+ (.*)$')
-  results[n] = (had == ARGV[5 * n - 2] and not seen[ref]) and 1 or 0
+  local had, _, name = match(outs[n] or '', OUT_ENTRY)
+  results[n] = (had and had + 0 == tonumber(ARGV[5 * n - 2]) and not seen[ref]) and 1 or 0
   if results[n] == 1 then
     seen[ref] = name
     taken[#taken + 1] = ref

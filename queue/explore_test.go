@@ -1,0 +1,259 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/spout-queue/spout/queue"
+)
+
+var (
+	exploreSeed  = flag.Int64("explore.seed", -1, "explore this seed only, and print its steps")
+	exploreSeeds = flag.Int64("explore.seeds", 0, "how many seeds to explore; 0 is the ordinary number")
+)
+
+const exploreSteps = 60
+
+// TestExplore lets producers, workers and an operator do random things to a few buckets while replies get lost, calls
+// arrive twice or late, and the clock steps; after every call it compares the whole state with the laws.
+func TestExplore(t *testing.T) {
+	t.Parallel()
+	if *exploreSeed >= 0 {
+		x := newExplorer(t)
+		if err := x.run(*exploreSeed); err != nil {
+			t.Fatalf("%s\nseed %d: %v", strings.Join(x.steps, "\n"), *exploreSeed, err)
+		}
+		t.Logf("%s", strings.Join(x.steps, "\n"))
+		return
+	}
+	total := *exploreSeeds
+	if total == 0 {
+		if total = 1500; raceEnabled {
+			total = 150
+		}
+	}
+	var next atomic.Int64
+	for lane := range runtime.GOMAXPROCS(0) {
+		t.Run(fmt.Sprint("lane ", lane), func(t *testing.T) {
+			t.Parallel()
+			x := newExplorer(t)
+			for seed := next.Add(1); seed <= total && !t.Failed(); seed = next.Add(1) {
+				if err := x.run(seed); err != nil {
+					t.Errorf("seed %d, step %d: %v\nsee its steps: go test ./queue -run Explore -explore.seed=%d",
+						seed, len(x.steps), err, seed)
+				}
+			}
+		})
+	}
+}
+
+// explorer is one world: a Redis with one shard, some producers and workers that share an unreliable line to it, and an
+// operator whose line is good.
+type explorer struct {
+	ctx              context.Context
+	m                *miniredis.Miniredis
+	line             *unreliable
+	rdb              *redis.Client // with the unreliable line
+	client, operator *queue.Client
+	random           *rand.Rand
+
+	clock   int64   // the server's
+	latest  int64   // the highest it has been
+	back    float64 // how far it has stepped back in all
+	real    float64 // the time that never does: clock + back
+	classes map[string]queue.Class
+	workers []*exploreWorker
+	ids     []queue.Job
+	held    []act // what the calls on the way may do once they arrive
+
+	now             *seen
+	home            map[string]int64 // ref -> the score it has in line, for ever
+	stamps          map[string]bool
+	paces           map[string]*pace
+	admitted, ended map[string]int64 // by class
+	steps           []string
+	broken          error
+}
+
+type exploreWorker struct {
+	name   string
+	outlet *queue.Outlet
+	known  []queue.Verdict // departures it has heard of, settled or not
+}
+
+func newExplorer(t *testing.T) *explorer {
+	t.Helper()
+	x := &explorer{ctx: t.Context(), m: miniredis.RunT(t), line: &unreliable{}}
+	good := redis.NewClient(&redis.Options{Addr: x.m.Addr()})
+	x.rdb = redis.NewClient(&redis.Options{Addr: x.m.Addr(), MaxRetries: -1})
+	x.rdb.AddHook(x.line)
+	t.Cleanup(func() { _ = errors.Join(good.Close(), x.rdb.Close()) })
+	x.client, x.operator = x.open(t, x.rdb), x.open(t, good)
+	return x
+}
+
+func (x *explorer) open(t *testing.T, rdb *redis.Client) *queue.Client {
+	t.Helper()
+	c, err := queue.OpenWithClock(x.ctx, rdb, queue.Options{Shards: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// run explores one seed.
+func (x *explorer) run(seed int64) error {
+	x.reset(seed)
+	for len(x.steps) < exploreSteps && x.broken == nil {
+		x.step()
+	}
+	if x.broken == nil {
+		x.finish()
+	}
+	return x.broken
+}
+
+func (x *explorer) reset(seed int64) {
+	x.m.FlushAll()
+	x.random = rand.New(rand.NewPCG(uint64(seed), 0))
+	*x.line = unreliable{}
+	x.clock, x.latest, x.back, x.steps, x.broken, x.held, x.ids = 0, 0, 0, nil, nil, nil, nil
+	x.home, x.stamps, x.paces = map[string]int64{}, map[string]bool{}, map[string]*pace{}
+	x.admitted, x.ended = map[string]int64{}, map[string]int64{}
+	x.advance(1_000_000_000_000 + x.random.Int64N(1000))
+	x.classes = map[string]queue.Class{}
+	for _, name := range []string{"one", "two"} {
+		x.put(x.randomClass(name))
+	}
+	x.workers = nil
+	for i := range 2 + x.random.IntN(2) {
+		name := fmt.Sprint("w", i)
+		x.workers = append(x.workers, &exploreWorker{name: name, outlet: x.client.Outlet(name, 0)})
+	}
+	x.now = look(x.m)
+}
+
+func (x *explorer) randomClass(name string) queue.Class {
+	pick := func(d ...time.Duration) time.Duration { return d[x.random.IntN(len(d))] }
+	rates := []queue.Rate{{10_000, time.Second}, {1000, time.Second}, {7, time.Second}, {1, time.Second}, {3, time.Hour}}
+	c := queue.NewClass(name, 1+x.random.IntN(6), rates[x.random.IntN(len(rates))])
+	c.CatchUp = pick(0, 5*time.Millisecond, 50*time.Millisecond)
+	c.MaxWait = pick(0, 0, 3*c.Rate.Interval()+time.Millisecond)
+	c.Dedup = pick(0, 24*time.Hour)
+	return c
+}
+
+// advance moves the server's clock, also back.
+func (x *explorer) advance(us int64) {
+	x.clock += us
+	if us < 0 {
+		x.back -= float64(us)
+	}
+	x.latest = max(x.latest, x.clock)
+	x.real = float64(x.clock) + x.back
+	_ = x.m.Set(exploreTag+"clock", strconv.FormatInt(x.clock, 10))
+}
+
+// put stores a class. Slots of buckets that were gone by then are nobody's business any more.
+func (x *explorer) put(c queue.Class) {
+	for bucket := range x.paces {
+		if b := x.now.buckets[bucket]; strings.HasPrefix(bucket, c.Name+"/") && (b == nil || !b.hasSlot) {
+			delete(x.paces, bucket)
+		}
+	}
+	_, err := x.operator.Classes().Put(x.ctx, c)
+	x.must(err == nil, "put %s: %v", c.Name, err)
+	x.classes[c.Name] = c
+}
+
+// do makes one call and judges what it did.
+func (x *explorer) do(a act, call func(a *act)) {
+	before := x.now
+	call(&a)
+	if x.line.next != noFault { // nothing was sent
+		x.line.next = noFault
+	}
+	for len(x.held) < len(x.line.held) {
+		x.held = append(x.held, a)
+	}
+	x.now = look(x.m)
+	x.judge(before, a)
+}
+
+func (x *explorer) note(format string, args ...any) {
+	x.steps = append(x.steps, fmt.Sprintf("%3d %d ", len(x.steps), x.clock)+fmt.Sprintf(format, args...))
+}
+
+// fate picks what happens to the next call.
+func (x *explorer) fate() fault {
+	if x.random.IntN(5) > 0 {
+		return noFault
+	}
+	x.line.next = []fault{replyLost, replyLost, requestLost, sentTwice, delayed}[x.random.IntN(5)]
+	return x.line.next
+}
+
+// finish drains everything, and finds that nothing was lost and nothing is left.
+func (x *explorer) finish() {
+	for len(x.held) > 0 {
+		x.arrive()
+	}
+	for bucket, b := range x.now.buckets {
+		if b.paused {
+			class, key, _ := strings.Cut(bucket, "/")
+			x.do(act{kind: "resume"}, func(*act) { _ = x.operator.Buckets().Resume(x.ctx, class, key) })
+		}
+	}
+	for _, class := range slices.Sorted(maps.Keys(x.classes)) {
+		x.do(act{kind: "resume"}, func(*act) { _ = x.operator.Classes().Resume(x.ctx, class) })
+	}
+	for _, w := range x.workers {
+		x.leave(w, noFault)
+	}
+	x.drain()
+	for class := range x.classes {
+		x.must(x.admitted[class] == x.ended[class], "%s: %d jobs were admitted, %d ended", class, x.admitted[class], x.ended[class])
+		x.must(x.admitted[class] == x.now.books[class]["admitted"], "the books of %s say otherwise: %v", class, x.now.books[class])
+	}
+	x.must(len(x.now.buckets) == 0 && len(x.now.due) == 0 && len(x.now.classes) == 0, "left over: %+v", x.now)
+	for _, key := range x.now.other {
+		known := []string{"spout:meta", exploreTag + "clock", exploreTag + "stamp"}
+		x.must(slices.Contains(known, key), "key %s is left over", key)
+	}
+}
+
+// drain empties all buckets as a worker does that sleeps exactly as long as it is told.
+func (x *explorer) drain() {
+	w := &exploreWorker{name: "last", outlet: x.operator.Outlet("last", 0)}
+	for idle := 0; x.broken == nil; {
+		d := x.depart(w, 1+x.random.IntN(100), nil, noFault)
+		if len(d.Jobs) > 0 {
+			x.settle(w, w.known, noFault)
+			w.known = nil
+		}
+		if d.Wait < 0 {
+			break
+		}
+		idle++
+		if len(d.Jobs) > 0 || d.Wait > 0 {
+			idle = 0
+		}
+		x.must(idle < 3, "workers are told to call again at once, and nothing departs")
+		x.advance(d.Wait.Microseconds())
+	}
+	x.leave(w, noFault)
+}

@@ -1,0 +1,291 @@
+package queue_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/spout-queue/spout/queue"
+)
+
+func (w *lawWorld) outlet(worker, shard int) *queue.Outlet {
+	name := fmt.Sprint("w", worker)
+	id := fmt.Sprint(name, " ", shard)
+	if w.outlets[id] == nil {
+		w.outlets[id] = w.client.Outlet(name, shard)
+	}
+	return w.outlets[id]
+}
+
+func (w *lawWorld) depart(rt *rapid.T) {
+	worker, shard := rapid.IntRange(0, 1).Draw(rt, "worker"), rapid.IntRange(0, w.client.Shards()-1).Draw(rt, "shard")
+	want := rapid.SampledFrom([]int{1, 2, 5, 100}).Draw(rt, "want")
+	d, err := w.outlet(worker, shard).Depart(w.ctx, want, nil)
+	if err != nil || len(d.Jobs) > want {
+		rt.Fatalf("depart: %d of %d, %v", len(d.Jobs), want, err)
+	}
+	w.wait = d.Wait
+	rt.Logf("%.0f w%d departs %d of shard %d: %d, wait %v", w.m.now, worker, want, shard, len(d.Jobs), d.Wait)
+	visited, behind := map[*modelBucket]bool{}, 0
+	for _, j := range d.Jobs {
+		w.replay(rt, j, worker, visited, &behind)
+	}
+	w.compare(rt)
+	if len(d.Jobs) < want && w.m.now >= w.latest {
+		w.checkRest(rt, d, fmt.Sprint(shard))
+	}
+}
+
+// replay checks one departure against laws 2, 3, 4 and 7 and does it in the model.
+func (w *lawWorld) replay(rt *rapid.T, j queue.Departure, worker int, visited map[*modelBucket]bool, behind *int) {
+	m, b := w.m, w.m.bucket(j.Class, j.Key)
+	rt.Logf("    %s %s due %d", b.name, j.ID, j.Due.UnixMicro())
+	if !visited[b] {
+		visited[b] = true
+		m.visit(b)
+	}
+	if len(b.line) == 0 || b.line[0].ref != j.Ref || b.line[0].id != j.ID || string(j.Payload) != b.line[0].payload {
+		rt.Fatalf("%s departed from %s at %.0f, first in line: %+v", j.ID, b.name, m.now, b.line)
+	}
+	if !m.open(b, blur) {
+		rt.Fatalf("%s departed from %s at %.0f; due %.3f, paused %v", j.ID, b.name, m.now, m.due(b), b.paused)
+	}
+	if due := float64(j.Due.UnixMicro()); !w.near(due, m.due(b)) {
+		rt.Fatalf("%s departed from %s with due %.0f, want %.3f", j.ID, b.name, due, m.due(b))
+	}
+	w.checkPace(rt, b)
+	head := b.line[0]
+	b.line = b.line[1:]
+	m.takeSlot(b, behind)
+	m.stamps[b.shard] = max(m.stamps[b.shard], float64(parse(j.Stamp)))
+	head.stamp, head.worker = j.Stamp, worker
+	for _, o := range w.out {
+		if o.stamp == j.Stamp && o.ref[:1] == j.Ref[:1] {
+			rt.Fatalf("stamp %s has been used", j.Stamp)
+		}
+	}
+	w.out = append(w.out, head)
+	b.class.books.Departed++
+}
+
+// checkPace is law 3: GCRA, and every window of departures at unchanged settings counted by itself.
+func (w *lawWorld) checkPace(rt *rapid.T, b *modelBucket) {
+	now := w.m.now
+	if w.latest > now {
+		return // a clock that was set back is no measure
+	}
+	if w.paces[b.name] == nil {
+		w.paces[b.name] = &pace{}
+	}
+	if due := w.paces[b.name].depart(now, b.class.Class); now < due-blur {
+		rt.Fatalf("a departure of %s at %.3f, not before %.3f", b.name, now, due)
+	}
+	times := append(w.times[b.name], now)
+	w.times[b.name] = times
+	for i, since := range times {
+		if n := float64(len(times) - 1 - i); n*b.class.t > now-since+b.class.catchUp+blur {
+			rt.Fatalf("%s: %.0f departures in %.0f us are too many", b.name, n+1, now-since)
+		}
+	}
+}
+
+// checkRest: what a depart call left behind could not go, and the wait that it tells is neither too long nor none.
+func (w *lawWorld) checkRest(rt *rapid.T, d queue.Departures, shard string) {
+	earliest := math.Inf(1)
+	for _, b := range w.m.buckets {
+		if b.shard != shard {
+			continue
+		}
+		if w.m.open(b, -blur) {
+			rt.Fatalf("%s is open at %.0f and was left alone: due %.3f", b.name, w.m.now, w.m.due(b))
+		}
+		earliest = min(earliest, w.m.opening(b))
+	}
+	wait := float64(d.Wait.Microseconds())
+	if earliest < math.Inf(1) && (wait < 0 || wait > math.Ceil(earliest-w.m.now)+1) || wait == 0 {
+		rt.Fatalf("depart at %.0f says wait %.0f us; a bucket opens at %.3f", w.m.now, wait, earliest)
+	}
+}
+
+func (w *lawWorld) settle(rt *rapid.T) {
+	if len(w.out) == 0 {
+		return
+	}
+	first := rapid.SampledFrom(w.out).Draw(rt, "job")
+	outcome := rapid.SampledFrom([]queue.Outcome{queue.Done, queue.Dead, queue.Back}).Draw(rt, "outcome")
+	var verdicts []queue.Verdict
+	var jobs []*modelJob
+	for _, j := range w.out {
+		if j.ref[:1] == first.ref[:1] && j.worker == first.worker && (j == first || rapid.Bool().Draw(rt, "too")) {
+			jobs = append(jobs, j)
+			verdicts = append(verdicts, queue.Verdict{Ref: j.ref, Stamp: j.stamp, Outcome: outcome, Error: "no"})
+		}
+	}
+	outlet := w.outlet(first.worker, int(first.ref[0]-'0'))
+	for try := range 2 { // the second time all are refused
+		taken, err := outlet.Settle(w.ctx, verdicts)
+		if err != nil || slices.Contains(taken, try == 1) {
+			rt.Fatalf("settle %v, try %d: %v, %v", verdicts, try, taken, err)
+		}
+	}
+	for _, j := range jobs {
+		rt.Logf("%.0f settle %s %s", w.m.now, j.id, outcome)
+		w.settled(j, outcome)
+	}
+}
+
+func (w *lawWorld) settled(j *modelJob, outcome queue.Outcome) {
+	w.out = remove(w.out, j)
+	for _, b := range w.m.buckets {
+		if w.m.known[b.name+" "+j.id] != j {
+			continue
+		}
+		switch outcome {
+		case queue.Done:
+			b.class.books.Done++
+			w.m.end(b, j)
+		case queue.Dead:
+			b.class.books.Dead++
+		case queue.Back:
+			b.class.books.Returned++
+			w.m.join(b, j, w.m.now)
+		}
+	}
+}
+
+// operate is an operator's hand.
+func (w *lawWorld) operate(rt *rapid.T) {
+	b := w.bucket(rt)
+	class, key, _ := strings.Cut(b.name, "/")
+	var err error
+	op := rapid.SampledFrom([]string{"pause", "resume", "resume", "pause class", "resume class", "resume class", "purge"}).Draw(rt, "op")
+	switch op {
+	case "pause":
+		b.paused, err = true, w.client.Buckets().Pause(w.ctx, class, key)
+	case "resume":
+		b.paused, err = false, w.client.Buckets().Resume(w.ctx, class, key)
+	case "pause class":
+		b.class.Paused, err = true, w.client.Classes().Pause(w.ctx, class)
+	case "resume class":
+		b.class.Paused, err = false, w.client.Classes().Resume(w.ctx, class)
+	case "purge":
+		var n int
+		n, err = w.client.Buckets().Purge(w.ctx, class, key)
+		if n != b.level() {
+			rt.Fatalf("%d jobs of %s were purged, there were %d", n, b.name, b.level())
+		}
+		for _, j := range slices.Concat(b.line, b.later) {
+			w.m.end(b, j)
+		}
+		b.class.books.Purged += int64(n)
+		b.line, b.later = nil, nil
+	}
+	rt.Logf("%.0f %s %s", w.m.now, op, b.name)
+	if err != nil {
+		rt.Fatalf("%s %s: %v", op, b.name, err)
+	}
+}
+
+// compare reads all buckets past the client and takes from them what the laws leave open: whether depart has looked at a
+// bucket since a job in it expired or was to join the line, and when an empty bucket is forgotten.
+func (w *lawWorld) compare(rt *rapid.T) {
+	w.setClock(rt, w.m.now)
+	for _, b := range w.m.buckets {
+		if b.shard != "" {
+			w.compareBucket(rt, b)
+		}
+	}
+	w.compareBooks(rt)
+}
+
+func (w *lawWorld) compareBucket(rt *rapid.T, b *modelBucket) {
+	pipe := w.rdb.Pipeline()
+	key := func(kind string) string { return "{spout:" + b.shard + "}:" + kind + ":" + b.name }
+	line, later := pipe.ZRange(w.ctx, key("line"), 0, -1), pipe.ZRange(w.ctx, key("later"), 0, -1)
+	exists := pipe.Exists(w.ctx, key("bucket"))
+	if _, err := pipe.Exec(w.ctx); err != nil {
+		rt.Fatal(err)
+	}
+	w.adopt(rt, b, line, later)
+	if got, want := refsOf(line.Val()), modelRefs(b.line); !slices.Equal(got, want) {
+		rt.Fatalf("line of %s: %v, want %v", b.name, got, want)
+	}
+	if got, want := refsOf(later.Val()), modelRefs(b.later); !slices.Equal(got, want) {
+		rt.Fatalf("later of %s: %v, want %v", b.name, got, want)
+	}
+	if exists.Val() == 0 {
+		if b.level() > 0 || b.paused || w.m.due(b) > w.m.now+blur {
+			rt.Fatalf("%s was forgotten at %.0f: due %.3f, level %d", b.name, w.m.now, w.m.due(b), b.level())
+		}
+		b.hasSlot, b.hasTold = false, false
+	}
+}
+
+func (w *lawWorld) adopt(rt *rapid.T, b *modelBucket, line, later *redis.StringSliceCmd) {
+	waits, aside := refsOf(line.Val()), refsOf(later.Val())
+	for _, j := range slices.Concat(b.line, b.later) {
+		if slices.Contains(waits, j.ref) || slices.Contains(aside, j.ref) {
+			continue
+		}
+		if !w.m.late(b, j) {
+			rt.Fatalf("job %s of %s is lost", j.id, b.name)
+		}
+		b.line, b.later = remove(b.line, j), remove(b.later, j)
+		b.class.books.Expired++
+		w.m.end(b, j)
+	}
+	for len(b.later) > 0 && slices.Contains(waits, b.later[0].ref) && b.later[0].moment <= w.m.now {
+		j := b.later[0]
+		b.later = b.later[1:]
+		w.m.join(b, j, j.moment)
+	}
+}
+
+func refsOf(members []string) []string {
+	refs := []string{}
+	for _, member := range members {
+		refs = append(refs, member[strings.LastIndexByte(member, ':')+1:])
+	}
+	return refs
+}
+
+func modelRefs(jobs []*modelJob) []string {
+	refs := []string{}
+	for _, j := range jobs {
+		refs = append(refs, j.ref)
+	}
+	return refs
+}
+
+// compareBooks is law 5: the totals are the model's, and they balance with what is there.
+func (w *lawWorld) compareBooks(rt *rapid.T) {
+	for name, class := range w.m.classes {
+		got, err := w.client.Books(w.ctx, name)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if diff := cmp.Diff(class.books, got, cmpopts.EquateEmpty()); diff != "" {
+			rt.Fatalf("books of %s (-want +got):\n%s", name, diff)
+		}
+		var waiting, out int64
+		for _, b := range w.m.buckets {
+			if b.class == class {
+				waiting += int64(b.level())
+			}
+		}
+		for _, j := range w.out {
+			if w.m.known[name+"/a "+j.id] == j || w.m.known[name+"/b "+j.id] == j {
+				out++
+			}
+		}
+		if got.Waiting() != waiting || got.Out() != out {
+			rt.Fatalf("books of %s say %d wait and %d are out; there are %d and %d", name, got.Waiting(), got.Out(), waiting, out)
+		}
+	}
+}

@@ -1,0 +1,317 @@
+package queue_test
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/spout-queue/spout/queue"
+)
+
+// The model says what the scripts must answer, worked out from the outflow law of docs/architecture.md. Times are
+// microseconds. Floats are exact here as long as intervals are whole; where they are not, blur is what may differ.
+const blur = 0.01
+
+type modelJob struct {
+	ref, id, payload string
+	moment           float64 // it joins the line: the key of the order, together with
+	number           float64 // of its admission; a delayed job comes before others at that moment
+	delayed          bool
+	expires          float64 // 0 never
+	answer           modelAnswer
+	stamp            string // while it is out
+	worker           int
+	final            bool // only its identity is remembered
+}
+
+// modelBucket is one bucket. line and later are in order; jobs whose moment has come move when depart looks.
+type modelBucket struct {
+	class       *modelClass
+	name        string
+	shard       string
+	slot        float64
+	hasSlot     bool
+	told        float64
+	hasTold     bool
+	paused      bool
+	line, later []*modelJob
+}
+
+type modelClass struct {
+	queue.Class
+	t, catchUp, maxWait float64
+	books               queue.Books
+}
+
+func newModelClass(c queue.Class) *modelClass {
+	return &modelClass{
+		Class: c, t: intervalOf(c.Rate),
+		catchUp: float64(c.CatchUp.Microseconds()), maxWait: float64(c.MaxWait.Microseconds()),
+	}
+}
+
+// modelAnswer is an answer to a submission; start is for what was admitted, retry for what was not (negative: unknown).
+type modelAnswer struct {
+	kind                      string
+	position, level, capacity int
+	start, retry              float64
+}
+
+type model struct {
+	now     float64
+	classes map[string]*modelClass
+	buckets map[string]*modelBucket
+	known   map[string]*modelJob // by bucket and id
+	stamps  map[string]float64   // by shard
+}
+
+func (m *model) bucket(class, key string) *modelBucket {
+	name := class + "/" + key
+	b := m.buckets[name]
+	if b == nil {
+		b = &modelBucket{class: m.classes[class], name: name}
+		m.buckets[name] = b
+	}
+	return b
+}
+
+func (b *modelBucket) level() int { return len(b.line) + len(b.later) }
+
+func (m *model) due(b *modelBucket) float64 {
+	if !b.hasSlot {
+		return m.now
+	}
+	return min(b.slot, m.now) + b.class.t
+}
+
+func (m *model) next(b *modelBucket) float64 { return max(m.due(b), m.now) }
+
+func (m *model) stamp(shard string) float64 {
+	m.stamps[shard] = max(m.stamps[shard]+1, m.now)
+	return m.stamps[shard]
+}
+
+// modelSubmission is a submission and what the real queue answered, which decides only what is too close to call.
+type modelSubmission struct {
+	class, key, id, payload, ref, shard string
+	notBefore, maxWait                  float64
+	got                                 string
+}
+
+// admit answers one submission and changes the model. joined counts the idle buckets that got jobs in the same call.
+func (m *model) admit(s modelSubmission, joined *int) modelAnswer {
+	b := m.bucket(s.class, s.key)
+	b.shard = s.shard
+	if known := m.known[b.name+" "+s.id]; known != nil {
+		if known.payload != s.payload {
+			b.class.reject(queue.ReasonConflict)
+			return modelAnswer{kind: "conflict"}
+		}
+		b.class.books.Duplicate++
+		answer := known.answer
+		answer.kind = "duplicate"
+		return answer
+	}
+	if b.level() >= b.class.Capacity {
+		m.expire(b)
+	}
+	if b.level() >= b.class.Capacity {
+		return m.refuse(b)
+	}
+	if b.level() == 0 && m.due(b) <= m.now+blur {
+		b.slot, b.hasSlot = m.now+min(100*float64(*joined), b.class.t/10)-b.class.t, true
+		*joined++
+	}
+	from := max(s.notBefore, m.now)
+	ahead := len(b.line)
+	for _, j := range b.later {
+		if j.moment <= from {
+			ahead++
+		}
+	}
+	start := max(m.next(b)+float64(ahead)*b.class.t, from)
+	wait := b.class.maxWait
+	if s.maxWait > 0 && (wait == 0 || s.maxWait < wait) {
+		wait = s.maxWait
+	}
+	if over := start - from - wait; wait > 0 && (over > blur || over > -blur && s.got == "would_expire") {
+		b.class.reject(queue.ReasonWouldExpire)
+		a := modelAnswer{kind: "would_expire", level: b.level(), capacity: b.class.Capacity, retry: -1}
+		if !b.paused && !b.class.Paused {
+			a.retry = m.fits(b, from, start, wait)
+		}
+		return a
+	}
+	j := &modelJob{ref: s.ref, id: s.id, payload: s.payload, number: m.stamp(s.shard)}
+	if wait > 0 {
+		j.expires = from + wait
+	}
+	m.place(b, j, from)
+	b.class.books.Admitted++
+	j.answer = modelAnswer{kind: "admitted", position: ahead + 1, level: b.level(), capacity: b.class.Capacity, start: start}
+	m.known[b.name+" "+s.id] = j
+	return j.answer
+}
+
+// fits is how long until a job that would wait too long would not: what joins in the meantime delays it further.
+func (m *model) fits(b *modelBucket, from, start, wait float64) float64 {
+	at := start - wait
+	for {
+		joining := 0
+		for _, j := range b.later {
+			if j.moment > from && j.moment <= math.Ceil(at) {
+				joining++
+			}
+		}
+		next := start - wait + float64(joining)*b.class.t
+		if next <= at {
+			return at - m.now
+		}
+		at = next
+	}
+}
+
+func (c *modelClass) reject(r queue.Reason) {
+	if c.books.Rejected == nil {
+		c.books.Rejected = map[queue.Reason]int64{}
+	}
+	c.books.Rejected[r]++
+}
+
+func (m *model) place(b *modelBucket, j *modelJob, from float64) {
+	if from > m.now {
+		j.moment, j.delayed = from, true
+		b.later = insert(b.later, j)
+		return
+	}
+	j.moment = j.number
+	m.join(b, j, m.now)
+}
+
+// join: a bucket earns no credit while its line is empty.
+func (m *model) join(b *modelBucket, j *modelJob, at float64) {
+	if len(b.line) == 0 && (!b.hasSlot || b.slot < at-b.class.t) {
+		b.slot, b.hasSlot = at-b.class.t, true
+	}
+	b.line = insert(b.line, j)
+}
+
+func insert(jobs []*modelJob, j *modelJob) []*modelJob {
+	jobs = append(jobs, j)
+	slices.SortFunc(jobs, func(a, b *modelJob) int {
+		if a.moment == b.moment && a.delayed != b.delayed {
+			return map[bool]int{true: -1, false: 1}[a.delayed]
+		}
+		return cmp.Or(cmp.Compare(a.moment, b.moment), cmp.Compare(a.number, b.number))
+	})
+	return jobs
+}
+
+// roomAt is when a place opens: the departure that takes the level below the capacity.
+func (m *model) roomAt(b *modelBucket) float64 {
+	need := b.level() - b.class.Capacity + 1
+	at := m.next(b) - b.class.t
+	for i := range need {
+		at += b.class.t
+		if i >= len(b.line) {
+			at = max(at, b.later[i-len(b.line)].moment)
+		}
+	}
+	return at
+}
+
+// refuse tells producers different times, an interval apart, beginning anew after as many as there are places.
+func (m *model) refuse(b *modelBucket) modelAnswer {
+	b.class.reject(queue.ReasonFull)
+	a := modelAnswer{kind: "full", level: b.level(), capacity: b.class.Capacity, retry: -1}
+	if b.paused || b.class.Paused {
+		return a
+	}
+	earliest := m.roomAt(b)
+	told := earliest
+	if b.hasTold {
+		told = max(b.told+b.class.t, earliest)
+		if told > earliest+(float64(b.class.Capacity)+0.5)*b.class.t {
+			told = earliest
+		}
+	}
+	b.told, b.hasTold = math.Ceil(told-blur), true
+	a.retry = told - m.now
+	return a
+}
+
+// late tells whether a job has waited longer than it may.
+func (m *model) late(b *modelBucket, j *modelJob) bool {
+	return j.expires > 0 && j.expires+b.class.catchUp < m.now
+}
+
+func (m *model) expire(b *modelBucket) {
+	for _, place := range []*[]*modelJob{&b.line, &b.later} {
+		for _, j := range slices.Clone(*place) {
+			if m.late(b, j) {
+				*place = remove(*place, j)
+				b.class.books.Expired++
+				m.end(b, j)
+			}
+		}
+	}
+}
+
+// end forgets a job, or keeps its identity as long as its class wants (in these tests: for ever).
+func (m *model) end(b *modelBucket, j *modelJob) {
+	j.final = true
+	if b.class.Dedup == 0 {
+		delete(m.known, b.name+" "+j.id)
+	}
+}
+
+func remove(jobs []*modelJob, j *modelJob) []*modelJob {
+	return slices.DeleteFunc(slices.Clone(jobs), func(k *modelJob) bool { return k == j })
+}
+
+// visit is depart looking at a bucket: what has waited too long goes, and what is to join joins.
+func (m *model) visit(b *modelBucket) {
+	m.expire(b)
+	for len(b.later) > 0 && b.later[0].moment <= m.now {
+		j := b.later[0]
+		b.later = b.later[1:]
+		m.join(b, j, j.moment)
+	}
+}
+
+// open tells whether a job may leave the bucket now.
+func (m *model) open(b *modelBucket, early float64) bool {
+	return len(b.line) > 0 && !b.paused && !b.class.Paused && m.due(b) <= m.now+early
+}
+
+// takeSlot moves the slot at a departure; what came later than the catch-up is lost. Buckets that are all late get
+// different phases.
+func (m *model) takeSlot(b *modelBucket, behind *int) {
+	kept := m.now - b.class.catchUp
+	if due := m.due(b); due >= kept-1e-3 {
+		b.slot, b.hasSlot = due, true
+		return
+	}
+	b.slot, b.hasSlot = min(kept+min(100*float64(*behind), b.class.t/10), m.now), true
+	*behind++
+}
+
+// opening is when depart must look at a bucket next; infinite for never.
+func (m *model) opening(b *modelBucket) float64 {
+	at := math.Inf(1)
+	if b.level() == 0 || b.class.Paused {
+		return at
+	}
+	if !b.paused {
+		at = m.due(b)
+		if len(b.line) == 0 {
+			at = max(at, b.later[0].moment)
+		}
+	}
+	for _, j := range slices.Concat(b.line, b.later) {
+		if j.expires > 0 {
+			at = min(at, j.expires+b.class.catchUp+1)
+		}
+	}
+	return at
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package queue_test
+
+// raceEnabled: the race detector is on, and everything is some five times slower.
+const raceEnabled = false
