@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/spout-queue/spout/cmd/internal/command"
+	"github.com/spout-queue/spout/handlers"
+	"github.com/spout-queue/spout/queue"
+	"github.com/spout-queue/spout/scheduler"
+)
+
+// run is the whole program but for the process around it.
+func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	p := &command.Program{
+		Name: "worker", Usage: "drain buckets and run their jobs",
+		Getenv: getenv, Stdin: stdin, Stdout: stdout, Stderr: stderr,
+	}
+	return p.Run(ctx, args, p.Command(command.Command{
+		Name: "run", Usage: "drain until SIGTERM",
+		Description: "Takes jobs out of their buckets, each bucket at its own rate however many workers there are, and runs those\n" +
+			"of type http:call. On SIGTERM or SIGINT nothing departs any more, what runs may finish, and the rest goes back to\n" +
+			"its bucket; a second signal ends it at once.",
+		Flags: flags(),
+		Run:   drain,
+	}))
+}
+
+func flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{Name: "classes", DefaultText: "all", Usage: "drain only these `CLASSES`, separated by commas"},
+		&cli.IntFlag{Name: "concurrency", Value: 64, Usage: "attempts that run at once, `NUMBER` over all shards"},
+		&cli.DurationFlag{
+			Name: "shutdown-timeout", Value: 30 * time.Second,
+			Usage: "how long what runs may finish after SIGTERM, before it goes back to its bucket",
+		},
+		&cli.DurationFlag{
+			Name: "freshness", Value: 25 * time.Millisecond,
+			Usage: "how long a departure stays good; at least 2 x p99 of the round trip to Redis + 10ms, see admin doctor",
+		},
+	}
+}
+
+func drain(ctx context.Context, s *command.Session) error {
+	o, err := options(s)
+	if err != nil {
+		return err
+	}
+	client, err := s.Open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := checkClasses(ctx, client, o.Classes, s.Log); err != nil {
+		return err
+	}
+	call := handlers.NewHTTPCall(handlers.HTTPOptions{FreshUntil: scheduler.FreshUntil})
+	defer call.CloseIdleConnections()
+	mux := handlers.NewMux()
+	mux.Handle(handlers.HTTPCallType, call)
+	worker, err := scheduler.New(client, mux, o)
+	if err != nil {
+		return err
+	}
+	return worker.Run(ctx)
+}
+
+// options are checked here, where it is known which flag is wrong.
+func options(s *command.Session) (scheduler.Options, error) {
+	o := scheduler.Options{
+		Classes:         s.Flags.StringSlice("classes"),
+		Concurrency:     s.Flags.Int("concurrency"),
+		ShutdownTimeout: s.Flags.Duration("shutdown-timeout"),
+		Freshness:       s.Flags.Duration("freshness"),
+		Logger:          s.Log,
+	}
+	switch {
+	case o.Concurrency < 1 || o.Concurrency > 10_000:
+		return o, s.Wrong("concurrency", fmt.Errorf("%d is not between 1 and 10000", o.Concurrency))
+	case o.ShutdownTimeout <= 0:
+		return o, s.Wrong("shutdown-timeout", fmt.Errorf("%v is not above zero", o.ShutdownTimeout))
+	case o.Freshness < time.Millisecond || o.Freshness > time.Minute:
+		return o, s.Wrong("freshness", fmt.Errorf("%v is not between 1ms and 1m", o.Freshness))
+	case slices.ContainsFunc(o.Classes, func(c string) bool { return strings.TrimSpace(c) == "" }):
+		return o, s.Wrong("classes", errors.New("a name is empty"))
+	}
+	return o, nil
+}
+
+// checkClasses tells of classes that do not exist: they may come later, or be mistyped.
+func checkClasses(ctx context.Context, client *queue.Client, classes []string, log *slog.Logger) error {
+	for _, name := range classes {
+		_, err := client.Classes().Get(ctx, name)
+		switch {
+		case errors.Is(err, queue.ErrUnknownClass):
+			log.LogAttrs(ctx, slog.LevelWarn, "class does not exist yet", slog.String("class", name))
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
