@@ -31,11 +31,11 @@ func TestDrain(t *testing.T) {
 	first := p.worker()
 	p.worker()
 	p.worker()
-	up.await(t, total/3, drainWithin)
+	up.await(t, total/3)
 	first.stop()
-	up.await(t, total/2, drainWithin)
+	up.await(t, total/2)
 	p.worker()
-	up.await(t, total, drainWithin)
+	up.await(t, total)
 	check(t, p, up, total)
 }
 
@@ -48,10 +48,10 @@ func TestDrainCluster(t *testing.T) {
 
 	first := p.worker()
 	p.worker()
-	up.await(t, total/3, drainWithin)
+	up.await(t, total/3)
 	first.stop()
 	p.worker()
-	up.await(t, total, drainWithin)
+	up.await(t, total)
 	check(t, p, up, total)
 }
 

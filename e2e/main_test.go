@@ -71,9 +71,9 @@ type worker struct {
 	once sync.Once
 }
 
-func (p program) worker(args ...string) *worker {
+func (p program) worker() *worker {
 	p.tb.Helper()
-	w := &worker{tb: p.tb, cmd: p.command("worker", append([]string{"run"}, args...)...), log: &syncBuffer{}}
+	w := &worker{tb: p.tb, cmd: p.command("worker", "run"), log: &syncBuffer{}}
 	w.cmd.Stderr, w.cmd.Stdout = w.log, w.log
 	w.cmd.Cancel = func() error { return w.cmd.Process.Signal(syscall.SIGTERM) }
 	w.cmd.WaitDelay = 10 * time.Second

@@ -51,16 +51,16 @@ func (u *upstream) count() int {
 }
 
 // await waits until n calls have come.
-func (u *upstream) await(tb testing.TB, n int, longest time.Duration) {
+func (u *upstream) await(tb testing.TB, n int) {
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	give := time.After(longest)
+	give := time.After(drainWithin)
 	for u.count() < n {
 		select {
 		case <-tick.C:
 		case <-give:
-			tb.Fatalf("only %d of %d calls came within %v", u.count(), n, longest)
+			tb.Fatalf("only %d of %d calls came within %v", u.count(), n, drainWithin)
 		case <-tb.Context().Done():
 			tb.Fatal("interrupted")
 		}

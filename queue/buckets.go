@@ -149,10 +149,14 @@ func dueAfter(slot string, rate Rate) time.Time {
 }
 
 // Pause closes a bucket until Resume. Submissions go on until it is full; then nobody can tell a retry-after.
-func (s Buckets) Pause(ctx context.Context, class, key string) error { return s.one(ctx, "pause", class, key) }
+func (s Buckets) Pause(ctx context.Context, class, key string) error {
+	return s.one(ctx, "pause", class, key)
+}
 
 // Resume opens a bucket again, also one that workers had set aside. Nothing is made up for.
-func (s Buckets) Resume(ctx context.Context, class, key string) error { return s.one(ctx, "resume", class, key) }
+func (s Buckets) Resume(ctx context.Context, class, key string) error {
+	return s.one(ctx, "resume", class, key)
+}
 
 func (s Buckets) one(ctx context.Context, op, class, key string) error {
 	if err := s.check(class, key); err != nil {

@@ -144,7 +144,7 @@ func (s Classes) all(ctx context.Context, op, name string) error {
 	return nil
 }
 
-// BusyError: a class still has jobs, so it was not removed.
+// BusyError says that a class still has jobs, so it was not removed.
 type BusyError struct {
 	Class              string
 	Waiting, Out, Dead int64

@@ -88,10 +88,10 @@ func (c *Client) Shards() int { return len(c.tags) }
 // Prefix begins every key of the installation.
 func (c *Client) Prefix() string { return c.prefix }
 
-// ErrUnfit: the server would lose jobs or cannot run the scripts.
+// ErrUnfit says that the server would lose jobs or cannot run the scripts.
 var ErrUnfit = errors.New("queue: redis is not fit")
 
-// ErrSchema: the data in Redis and this program do not fit together.
+// ErrSchema says that the data in Redis and this program do not fit together.
 var ErrSchema = errors.New("queue: schema")
 
 // agree compares versions and shards with what is stored, and stores them at first use.

@@ -48,7 +48,7 @@ func (d *door) submit(ctx context.Context, s *submission) (Receipt, error) {
 	d.waiting = append(d.waiting, s)
 	if d.flying < flights {
 		d.flying++
-		go d.fly()
+		go d.fly() //nolint:gosec,contextcheck // outlives the caller: others travel along
 	}
 	d.mu.Unlock()
 

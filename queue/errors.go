@@ -95,8 +95,11 @@ func ReasonOf(err error) Reason {
 		err    error
 		reason Reason
 	}{
-		{ErrInvalid, ReasonInvalid}, {ErrTooLarge, ReasonTooLarge}, {ErrUnknownClass, ReasonUnknownClass},
-		{ErrConflict, ReasonConflict}, {ErrUnknown, ReasonUnknown},
+		{ErrInvalid, ReasonInvalid},
+		{ErrTooLarge, ReasonTooLarge},
+		{ErrUnknownClass, ReasonUnknownClass},
+		{ErrConflict, ReasonConflict},
+		{ErrUnknown, ReasonUnknown},
 	} {
 		if errors.Is(err, r.err) {
 			return r.reason

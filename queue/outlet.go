@@ -65,7 +65,7 @@ type Departures struct {
 	Visits int
 }
 
-// ErrRefused: the call number is not new, so nothing departed. It happens when the same call reached Redis twice, or when
+// ErrRefused says that the call number is not new, so nothing departed. It happens when the same call reached Redis twice, or when
 // Redis no longer knows the worker; the next call goes on by itself.
 var ErrRefused = errors.New("queue: departure call refused")
 

@@ -25,7 +25,9 @@ type show struct {
 	late   sync.WaitGroup // producers that were refused and come back
 }
 
-func (s *show) printf(format string, args ...any) { fmt.Fprintf(s.out, format, args...) }
+func (s *show) printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(s.out, format, args...) // nobody is left to tell
+}
 
 func (s *show) introduce() {
 	s.printf("Spout, all in one process. Nothing here survives its exit.\n\n")
@@ -43,7 +45,7 @@ func (s *show) naive(ctx context.Context) {
 		}
 	}
 	wg.Wait()
-	_, called, refused := s.up.counts()
+	called, refused := s.up.counts()
 	s.up.forget()
 	s.printf("Without Spout: %d calls at once, %d done, %d answered 429.\n", perTenant*len(tenants()), called, refused)
 }
@@ -138,7 +140,7 @@ func (s *show) watch(ctx context.Context, once bool) {
 			s.printf("  %4.1fs  %s\n", time.Since(s.begin).Seconds(), line)
 			before = line
 		}
-		_, called, refused := s.up.counts()
+		called, refused := s.up.counts()
 		if !told && waiting == 0 && called+refused >= perTenant*len(tenants()) {
 			told = true
 			s.conclude(called, refused)
@@ -164,7 +166,7 @@ func (s *show) line(ctx context.Context) (line string, waiting int) {
 		bar := strings.Repeat("█", bucket.Level) + strings.Repeat("·", max(0, capacity-bucket.Level))
 		fmt.Fprintf(&b, "%s %2d  ", bar, bucket.Level)
 	}
-	_, called, refused := s.up.counts()
+	called, refused := s.up.counts()
 	fmt.Fprintf(&b, "   %5d %5d", called, refused)
 	return b.String(), waiting
 }

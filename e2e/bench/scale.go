@@ -74,7 +74,7 @@ func keysLeft(ctx context.Context, b *bench) ([]row, error) {
 	}
 	const n = 500
 	h, done := countdown(n)
-	stop, err := drain(ctx, client, 1, slots, h)
+	stop, err := drain(ctx, client, 1, h)
 	if err != nil {
 		return nil, err
 	}

@@ -94,7 +94,7 @@ func perSecond(name string, limit int64) queue.Class {
 }
 
 // drain runs workers until stop is called.
-func drain(ctx context.Context, client *queue.Client, workers, slots int, h asynq.HandlerFunc) (stop func() error, err error) {
+func drain(ctx context.Context, client *queue.Client, workers int, h asynq.HandlerFunc) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, workers)
 	for range workers {
@@ -161,8 +161,9 @@ func (b *bench) calls(ctx context.Context) (float64, error) {
 func field(list, name string) float64 {
 	for pair := range strings.SplitSeq(list, ",") {
 		if v, ok := strings.CutPrefix(pair, name+"="); ok {
-			f, _ := strconv.ParseFloat(v, 64) //nolint:errcheck // zero will show
-			return f
+			if f, err := strconv.ParseFloat(v, 64); err == nil {
+				return f
+			}
 		}
 	}
 	return 0

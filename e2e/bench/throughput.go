@@ -76,7 +76,7 @@ func (b *bench) spoutDrain(ctx context.Context) (work, error) {
 	}
 	h, done := countdown(jobs)
 	begin := time.Now()
-	stop, err := drain(ctx, client, 1, slots, h)
+	stop, err := drain(ctx, client, 1, h)
 	if err != nil {
 		return work{}, err
 	}

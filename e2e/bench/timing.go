@@ -62,7 +62,7 @@ func (b *bench) observe(ctx context.Context, class queue.Class, keys, workers in
 		}
 	}
 	var s starts
-	stop, err := drain(ctx, client, workers, slots, s.ProcessTask)
+	stop, err := drain(ctx, client, workers, s.ProcessTask)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +108,10 @@ func spread(ctx context.Context, b *bench) ([]row, error) {
 		return nil, err
 	}
 	late := s.late[min(600, len(s.late)):]
-	return []row{{"300 buckets filled at once, 10/s each, 3 workers: lateness", "p99 <= 10 ms",
-		quantiles(late) + fmt.Sprintf(", %d starts", len(s.at))}}, nil
+	return []row{{
+		"300 buckets filled at once, 10/s each, 3 workers: lateness", "p99 <= 10 ms",
+		quantiles(late) + fmt.Sprintf(", %d starts", len(s.at)),
+	}}, nil
 }
 
 func quantiles(v []time.Duration) string {
@@ -125,7 +127,7 @@ func latency(ctx context.Context, b *bench) ([]row, error) {
 		return nil, err
 	}
 	started := make(chan time.Time, 1)
-	stop, err := drain(ctx, client, 1, slots, func(context.Context, *asynq.Task) error {
+	stop, err := drain(ctx, client, 1, func(context.Context, *asynq.Task) error {
 		started <- time.Now()
 		return nil
 	})
@@ -154,7 +156,7 @@ func idle(ctx context.Context, b *bench) ([]row, error) {
 		return nil, err
 	}
 	h, _ := countdown(-1)
-	stop, err := drain(ctx, client, 1, slots, h)
+	stop, err := drain(ctx, client, 1, h)
 	if err != nil {
 		return nil, err
 	}
@@ -170,6 +172,8 @@ func idle(ctx context.Context, b *bench) ([]row, error) {
 		return nil, err
 	}
 	// A script counts its own commands too; asking a script that finds nothing is six of them.
-	return []row{{"idle worker, 4 shards: commands/s in Redis, those inside scripts too", "<= 20 calls/s",
-		fmt.Sprintf("%.1f", (after-before-1)/span.Seconds())}}, stop()
+	return []row{{
+		"idle worker, 4 shards: commands/s in Redis, those inside scripts too", "<= 20 calls/s",
+		fmt.Sprintf("%.1f", (after-before-1)/span.Seconds()),
+	}}, stop()
 }
