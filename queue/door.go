@@ -11,8 +11,6 @@ const (
 	batchMost = 100
 	// batchBytes of payload end a batch early, so that no call holds Redis for long.
 	batchBytes = 1 << 20
-	// flights is how many calls a door keeps under way: enough that one is in Redis while another travels.
-	flights = 2
 	// flightTime bounds a call whose callers set no deadline of their own.
 	flightTime = 30 * time.Second
 )
@@ -25,7 +23,7 @@ type door struct {
 
 	mu      sync.Mutex
 	waiting []*submission
-	flying  int
+	flying  bool
 }
 
 func newDoor(c *Client, shard int) *door { return &door{c: c, shard: shard} }
@@ -46,8 +44,8 @@ type submission struct {
 func (d *door) submit(ctx context.Context, s *submission) (Receipt, error) {
 	d.mu.Lock()
 	d.waiting = append(d.waiting, s)
-	if d.flying < flights {
-		d.flying++
+	if !d.flying {
+		d.flying = true
 		go d.fly() //nolint:gosec,contextcheck // outlives the caller: others travel along
 	}
 	d.mu.Unlock()
@@ -102,7 +100,7 @@ func (d *door) next() []*submission {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.waiting) == 0 {
-		d.flying--
+		d.flying = false
 		return nil
 	}
 	n := batchLength(d.waiting)
