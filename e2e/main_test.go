@@ -10,7 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // binaries are built once, with the race detector, for all tests.
@@ -46,7 +45,7 @@ func (p program) command(name string, args ...string) *exec.Cmd {
 	if err != nil {
 		p.tb.Fatalf("build the commands: %v", err)
 	}
-	cmd := exec.CommandContext(p.tb.Context(), filepath.Join(dir, name), args...)
+	cmd := exec.Command(filepath.Join(dir, name), args...) // not the test's context: it ends before the clean-up
 	cmd.Env = append(os.Environ(), "SPOUT_REDIS="+p.redis)
 	return cmd
 }
@@ -75,8 +74,6 @@ func (p program) worker() *worker {
 	p.tb.Helper()
 	w := &worker{tb: p.tb, cmd: p.command("worker", "run"), log: &syncBuffer{}}
 	w.cmd.Stderr, w.cmd.Stdout = w.log, w.log
-	w.cmd.Cancel = func() error { return w.cmd.Process.Signal(syscall.SIGTERM) }
-	w.cmd.WaitDelay = 10 * time.Second
 	if err := w.cmd.Start(); err != nil {
 		p.tb.Fatal(err)
 	}
