@@ -210,40 +210,6 @@ func (c *Client) bucketScript(ctx context.Context, shard int, op string, names .
 	return r, err
 }
 
-// scan collects the keys of one shard that match a pattern. On a cluster it asks the node that has the shard.
-func (c *Client) scan(ctx context.Context, shard int, pattern string) ([]string, error) {
-	var node redis.Cmdable = c.rdb
-	if cluster, ok := c.rdb.(*redis.ClusterClient); ok {
-		master, err := cluster.MasterForKey(ctx, c.tags[shard])
-		if err != nil {
-			return nil, readError("find the node of shard", err)
-		}
-		node = master
-	}
-	var all []string
-	var cursor uint64
-	for {
-		keys, next, err := node.Scan(ctx, cursor, globEscape(pattern), 1000).Result()
-		if err != nil {
-			return nil, readError("list keys", err)
-		}
-		all = append(all, keys...)
-		if cursor = next; cursor == 0 {
-			return all, nil
-		}
-	}
-}
-
-// globEscape keeps all but a trailing star of a pattern from meaning anything but itself.
-func globEscape(pattern string) string {
-	body, star := strings.CutSuffix(pattern, "*")
-	body = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(body)
-	if star {
-		body += "*"
-	}
-	return body
-}
-
 // readError is redisError for a call that changes nothing: whatever happened, nothing was done.
 func readError(what string, err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrUnavailable, what, err)

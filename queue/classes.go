@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Classes reads and changes the settings of classes, on all shards.
@@ -106,15 +105,14 @@ func (s Classes) Get(ctx context.Context, name string) (Class, error) {
 
 // List reads all classes, by name.
 func (s Classes) List(ctx context.Context) ([]Class, error) {
-	prefix := s.c.key(0, "class", "")
-	names, err := s.c.scan(ctx, 0, prefix+"*")
+	names, err := s.c.rdb.SMembers(ctx, s.c.tags[0]+":classes").Result()
 	if err != nil {
-		return nil, err
+		return nil, readError("list classes", err)
 	}
 	slices.Sort(names)
 	var classes []Class
-	for _, name := range slices.Compact(names) {
-		class, err := s.Get(ctx, strings.TrimPrefix(name, prefix))
+	for _, name := range names {
+		class, err := s.Get(ctx, name)
 		switch {
 		case err == nil:
 			classes = append(classes, class)

@@ -71,22 +71,22 @@ const callTime = 5 * time.Second // for one call to Redis
 
 // settle repeats one batch until Redis answers or the worker gives up.
 func (s *settler) settle(batch []queue.Verdict) bool {
-	var backoff backoff
+	var fault backoff
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), callTime)
 		taken, err := s.outlet.Settle(ctx, batch)
 		cancel()
 		if err == nil {
-			if backoff.failures > 0 {
-				s.log.LogAttrs(ctx, slog.LevelInfo, "settle works again", slog.Int("failures", backoff.failures))
+			if fault.failures > 0 {
+				s.log.LogAttrs(ctx, slog.LevelInfo, "settle works again", slog.Int("failures", fault.failures))
 			}
 			s.report(batch, taken)
 			return true
 		}
-		if backoff.failures == 0 {
+		if fault.failures == 0 {
 			s.log.LogAttrs(ctx, slog.LevelWarn, "settle failed, will be repeated", slog.Any("error", err))
 		}
-		timer := time.NewTimer(backoff.next())
+		timer := time.NewTimer(fault.next())
 		select {
 		case <-timer.C:
 		case <-s.quit:

@@ -49,14 +49,18 @@ local function room_at(b, c, head)
   return at + max(need - b.line - BATCH, 0) * c.T
 end
 
--- fits_at is when a job would wait no longer than it may that would do so now, from an offset on and until start: the
--- line gets shorter by then, and longer by what joins it in the meantime.
-local function fits_at(b, c, from, start, wait)
-  local at = start - wait
-  for _ = 1, b.later > 0 and BATCH or 0 do
-    local joining = call('ZCOUNT', P .. ':later:' .. b.name, '(' .. int(now + from), int(now + ceil(at)))
-    if start - wait + joining * c.T <= at then break end
-    at = start - wait + joining * c.T
+-- fits_at is when a job that may join the line from an offset on would wait no longer than it may, if it came back alone,
+-- and not before another offset. free is the slot behind all that is in line by then: who joins takes one.
+local function fits_at(b, c, from, wait, at)
+  local free = next_start(b, c) + b.line * c.T
+  if free > from + wait then at = max(at, free - wait) end
+  if b.later == 0 then return at end
+  local v = call('ZRANGE', P .. ':later:' .. b.name, 0, BATCH - 1, 'WITHSCORES')
+  for i = 2, #v, 2 do
+    local joins = score(v[i]) - now
+    if joins > max(ceil(at), from) then break end
+    free = max(free, joins) + c.T
+    if free > from + wait then at = max(at, free - wait) end
   end
   return at
 end
@@ -69,18 +73,20 @@ local function refuse(kind, word, b, c, at, room)
 end
 
 -- refuse_full tells producers different times, an interval apart, as if they stood in a line, so that they come back as
--- places open and not all at once. One number remembers where the line ends.
-local function refuse_full(b, c)
+-- places open and not all at once. One number remembers where the line ends. Room alone does not help a job that would
+-- then wait longer than it may.
+local function refuse_full(b, c, from, wait)
   if b.paused or c.paused then return refuse(FULL, 'full', b, c) end
   local earliest = room_at(b, c, next_start(b, c))
+  local expected = room_at(b, c, max(due(b, c), b.hold or -math.huge)) -- stands still while nobody drains
   local told = earliest
   if b.told then
     told = max(b.told + c.T, earliest)
-    if told > earliest + (c.capacity + 0.5) * c.T then told = earliest end -- half an interval, since told was rounded up
+    if told > earliest + (c.capacity + 1 / 16) * c.T then told = earliest end -- a little more, since told was rounded up
   end
   b.told = told
   set(b, 'told', int(now + ceil(told)))
-  refuse(FULL, 'full', b, c, told, earliest)
+  refuse(FULL, 'full', b, c, wait > 0 and fits_at(b, c, from, wait, told) or told, expected)
 end
 
 local function refuse_class(b, c)
@@ -161,8 +167,8 @@ local function admit(i, fresh)
   end
   b = b or bucket(name)
   if b.line + b.later >= c.capacity then expire(b, c) end
-  if b.line + b.later >= c.capacity then return refuse_full(b, c) end
   local max_wait, not_before, others = options(ARGV[i + 5], c)
+  if b.line + b.later >= c.capacity then return refuse_full(b, c, not_before, max_wait) end
   if c.max_jobs > 0 then
     if others < 0 then return answer(COUNT) end
     if standing(cname) + others >= c.max_jobs then return refuse_class(b, c) end
@@ -174,7 +180,7 @@ local function admit(i, fresh)
   local start = max(next_start(b, c) + ahead * c.T, not_before)
   local expires = max_wait > 0 and not_before + max_wait or nil
   if expires and start > expires then
-    local at = not (b.paused or c.paused) and fits_at(b, c, not_before, start, max_wait) or nil
+    local at = not (b.paused or c.paused) and fits_at(b, c, not_before, max_wait, 0) or nil
     return refuse(WOULD_EXPIRE, 'would_expire', b, c, at, at)
   end
   measure(c, cname, #payload)

@@ -17,6 +17,7 @@ if op == 'put' then
   if tonumber(ARGV[3]) <= stored then return { 'stale', stored } end
   call('HSET', key, 'version', ARGV[3], unpack(ARGV, 4))
   call('HDEL', key, 'removed')
+  call('SADD', P .. ':classes', cname)
   return { 'ok' }
 end
 

@@ -309,7 +309,10 @@ local function reindex_class(cname, quiet)
   local v = call('ZRANGE', P .. ':due:' .. cname, 0, 0, 'WITHSCORES')
   if not v[2] then
     call('ZREM', P .. ':due', cname)
-    if c and c.removed then call('DEL', P .. ':class:' .. cname, P .. ':stats:' .. cname) end
+    if c and c.removed then
+      call('DEL', P .. ':class:' .. cname, P .. ':stats:' .. cname)
+      call('SREM', P .. ':classes', cname)
+    end
     return
   end
   local was = call('ZSCORE', P .. ':due', cname)
@@ -335,8 +338,8 @@ local function finish(quiet)
 end
 
 -- What a worker has out: stamp, number of the call, bucket. More than 64 bytes, so that Redis keeps the entries in a table
--- and does not look through a list of them.
-local OUT_ENTRY = '^(%d+) (%d+) (.*)$'
+-- and does not look through a list of them. The zeros must not come back: not every Lua takes 017 for 17.
+local OUT_ENTRY = '^0*(%d+) 0*(%d+) (.*)$'
 
 local function out_entry(stamp, number, bucket_name)
   return format('%032d %032d %s', stamp, number, bucket_name)
