@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -42,6 +43,9 @@ type submission struct {
 
 // submit passes one job through the door.
 func (d *door) submit(ctx context.Context, s *submission) (Receipt, error) {
+	if ctx.Err() != nil {
+		return Receipt{}, notSent(ctx)
+	}
 	d.mu.Lock()
 	d.waiting = append(d.waiting, s)
 	if !d.flying {
@@ -61,9 +65,13 @@ func (d *door) submit(ctx context.Context, s *submission) (Receipt, error) {
 	default:
 	}
 	if d.withdraw(s) {
-		return Receipt{}, redisError("submit", errNotSent)
+		return Receipt{}, notSent(ctx)
 	}
 	return Receipt{}, unknownOutcome(s.job, ctx.Err())
+}
+
+func notSent(ctx context.Context) error {
+	return redisError("submit", fmt.Errorf("%w: %w", errNotSent, ctx.Err()))
 }
 
 // withdraw takes a submission back that has not been sent.

@@ -148,7 +148,7 @@ func (s *seen) lookOut(m *miniredis.Miniredis, key, worker string) {
 	refs, _ := m.HKeys(key)
 	for _, ref := range refs {
 		part := strings.SplitN(m.HGet(key, ref), " ", 3)
-		s.put(ref, place{kind: "out", bucket: part[2], worker: worker, stamp: part[0]})
+		s.put(ref, place{kind: "out", bucket: strings.TrimLeft(part[2], " "), worker: worker, stamp: part[0]})
 	}
 }
 

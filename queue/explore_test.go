@@ -231,7 +231,7 @@ func (x *explorer) finish() {
 	}
 	x.must(len(x.now.buckets) == 0 && len(x.now.due) == 0 && len(x.now.classes) == 0, "left over: %+v", x.now)
 	for _, key := range x.now.other {
-		known := []string{"spout:meta", exploreTag + "clock", exploreTag + "stamp"}
+		known := []string{"spout:meta", exploreTag + "clock", exploreTag + "stamp", exploreTag + "classes"}
 		x.must(slices.Contains(known, key), "key %s is left over", key)
 	}
 }

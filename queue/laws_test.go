@@ -47,6 +47,8 @@ type lawWorld struct {
 	client  *queue.Client
 	whole   bool // all intervals are whole microseconds: the model is exact
 	latest  float64
+	lowest  float64 // since the clock was set back; none before
+	back    float64 // by how much in all
 	m       *model
 	outlets map[string]*queue.Outlet
 	out     []*modelJob
@@ -66,7 +68,7 @@ func newLawWorld(ctx context.Context, rt *rapid.T, rdb *redis.Client) *lawWorld 
 		rt.Fatal(err)
 	}
 	w := &lawWorld{
-		ctx: ctx, rdb: rdb, client: client, whole: rapid.Bool().Draw(rt, "whole"),
+		ctx: ctx, rdb: rdb, client: client, lowest: math.Inf(1), whole: rapid.Bool().Draw(rt, "whole"),
 		m: &model{
 			classes: map[string]*modelClass{}, buckets: map[string]*modelBucket{},
 			known: map[string]*modelJob{}, stamps: map[string]float64{},
@@ -81,6 +83,10 @@ func newLawWorld(ctx context.Context, rt *rapid.T, rdb *redis.Client) *lawWorld 
 }
 
 func (w *lawWorld) setClock(rt *rapid.T, us float64) {
+	if us < w.m.now {
+		w.back += w.m.now - us
+		w.lowest = min(w.lowest, us)
+	}
 	w.m.now = us
 	w.latest = max(w.latest, us)
 	if err := w.client.SetClock(w.ctx, int64(us)); err != nil {
@@ -205,7 +211,7 @@ func (w *lawWorld) judge(rt *rapid.T, job queue.Job, r queue.Result, joined map[
 	if !same {
 		rt.Fatalf("submit %+v at %.0f: got %+v, want %+v (%v)", job, w.m.now, got, want, r.Err)
 	}
-	if b := w.m.bucket(job.Class, job.Key); got.kind == "full" && got.retry >= 0 {
+	if b := w.m.bucket(job.Class, job.Key); got.kind == "full" && got.retry >= 0 && math.Abs(b.told-w.m.now-got.retry) < 3 {
 		b.told = w.m.now + got.retry // it was rounded up
 	}
 	if got.level > got.capacity && got.kind == "admitted" {

@@ -115,9 +115,7 @@ func (m *model) admit(s modelSubmission, joined *int) modelAnswer {
 	if b.level() >= b.class.Capacity {
 		m.expire(b)
 	}
-	if b.level() >= b.class.Capacity {
-		return m.refuse(b)
-	}
+	full := b.level() >= b.class.Capacity
 	if b.level() == 0 && m.due(b) <= m.now+blur {
 		b.slot, b.hasSlot = m.now+min(100*float64(*joined), b.class.t/10)-b.class.t, true
 		*joined++
@@ -134,12 +132,17 @@ func (m *model) admit(s modelSubmission, joined *int) modelAnswer {
 	if s.maxWait > 0 && (wait == 0 || s.maxWait < wait) {
 		wait = s.maxWait
 	}
-	if over := start - from - wait; wait > 0 && (over > blur || over > -blur && s.got == "would_expire") {
-		b.class.reject(queue.ReasonWouldExpire)
+	over := start - from - wait
+	if full || wait > 0 && (over > blur || over > -blur && s.got == "would_expire") {
 		a := modelAnswer{kind: "would_expire", level: b.level(), capacity: b.class.Capacity, retry: -1}
-		if !b.paused && !b.class.Paused {
-			a.retry = m.fits(b, from, start, wait)
+		at := m.now
+		if full {
+			a.kind, at = "full", m.refuse(b)
 		}
+		if !b.paused && !b.class.Paused {
+			a.retry = m.fits(b, from, wait, at) - m.now
+		}
+		b.class.reject(queue.Reason(a.kind))
 		return a
 	}
 	j := &modelJob{ref: s.ref, id: s.id, payload: s.payload, number: m.stamp(s.shard)}
@@ -153,21 +156,21 @@ func (m *model) admit(s modelSubmission, joined *int) modelAnswer {
 	return j.answer
 }
 
-// fits is how long until a job that would wait too long would not: what joins in the meantime delays it further.
-func (m *model) fits(b *modelBucket, from, start, wait float64) float64 {
-	at := start - wait
-	for {
-		joining := 0
-		for _, j := range b.later {
-			if j.moment > from && j.moment <= math.Ceil(at) {
-				joining++
-			}
+// fits is when, at the earliest, a job that may join from a time on would wait no longer than it may: the line gets
+// shorter until then, and longer by what joins it.
+func (m *model) fits(b *modelBucket, from, wait, at float64) float64 {
+	if wait == 0 {
+		return at
+	}
+	free := m.next(b) + float64(len(b.line))*b.class.t
+	for i := 0; ; i++ {
+		if free > from+wait {
+			at = max(at, free-wait)
 		}
-		next := start - wait + float64(joining)*b.class.t
-		if next <= at {
-			return at - m.now
+		if i == len(b.later) || b.later[i].moment > max(math.Ceil(at-1e-6), from) {
+			return at
 		}
-		at = next
+		free = max(free, b.later[i].moment) + b.class.t
 	}
 }
 
@@ -220,24 +223,22 @@ func (m *model) roomAt(b *modelBucket) float64 {
 	return at
 }
 
-// refuse tells producers different times, an interval apart, beginning anew after as many as there are places.
-func (m *model) refuse(b *modelBucket) modelAnswer {
-	b.class.reject(queue.ReasonFull)
-	a := modelAnswer{kind: "full", level: b.level(), capacity: b.class.Capacity, retry: -1}
+// refuse tells producers different times, an interval apart, beginning anew after as many as there are places; none when
+// nobody can tell.
+func (m *model) refuse(b *modelBucket) float64 {
 	if b.paused || b.class.Paused {
-		return a
+		return 0
 	}
 	earliest := m.roomAt(b)
 	told := earliest
 	if b.hasTold {
 		told = max(b.told+b.class.t, earliest)
-		if told > earliest+(float64(b.class.Capacity)+0.5)*b.class.t {
+		if told > earliest+(float64(b.class.Capacity)+1.0/16)*b.class.t {
 			told = earliest
 		}
 	}
 	b.told, b.hasTold = math.Ceil(told-blur), true
-	a.retry = told - m.now
-	return a
+	return told
 }
 
 // late tells whether a job has waited longer than it may.

@@ -120,10 +120,10 @@ func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // UnmarshalText reads a number of bytes, KiB or MiB. The error wraps [ErrInvalid].
 func (s *Size) UnmarshalText(b []byte) error {
 	text, unit := string(b), int64(1)
-	for suffix, bytes := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20} {
-		if number, ok := strings.CutSuffix(text, suffix); ok {
-			text, unit = strings.TrimSpace(number), bytes
-		}
+	if number, ok := strings.CutSuffix(text, "KiB"); ok {
+		text, unit = strings.TrimSpace(number), 1<<10
+	} else if number, ok := strings.CutSuffix(text, "MiB"); ok {
+		text, unit = strings.TrimSpace(number), 1<<20
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || n > 1<<40/unit {

@@ -27,6 +27,7 @@ if op == 'rm' then
   local dead = call('ZCARD', P .. ':dead:' .. cname)
   if waiting + out + dead > 0 then return { 'busy', waiting, out, dead } end
   call('HSET', key, 'removed', '1')
+  call('HDEL', key, 'paused') -- depart must see its empty buckets off, and a class made anew is open
   reindex_class(cname)
   return { 'ok' }
 end

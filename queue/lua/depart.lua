@@ -90,7 +90,6 @@ local function hand_out(b, c, member, place)
   local at = take_slot(b, c)
   local stamp = next_stamp()
   outs[2 * taken + 1], outs[2 * taken + 2] = ref, out_entry(stamp, number, b.name)
-  count(b.class, 'departed', 1)
   bytes = bytes - #v[2]
   local n = 8 * taken
   taken = taken + 1
@@ -112,7 +111,9 @@ local function drain(b, c)
   b.line = b.line - #heads / 2
   names[#names + 1] = b.name
   served[b.class] = c
+  local before = taken
   for i = 1, #heads, 2 do hand_out(b, c, heads[i], heads[i + 1]) end
+  if taken > before then count(b.class, 'departed', taken - before) end
 end
 
 local function join_line(b, c)

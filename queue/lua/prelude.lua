@@ -128,6 +128,10 @@ local function bucket(name)
     later = v[5] and call('ZCARD', P .. ':later:' .. name) or 0,
   }
   if v[1] then b.slot = sub(v[1], 1, -8) - now + sub(v[1], -7) end
+  if b.slot and b.slot > 0 then -- the clock was set back: nothing can have left later than now
+    b.slot = 0
+    b.changed, b.slot_moved = true, true
+  end
   buckets[name] = b
   return b
 end
@@ -157,11 +161,11 @@ local function slot_text(offset)
   return format('%d.%06d', now + whole, floor((offset - whole) * 1e6))
 end
 
--- due is the offset of the earliest next departure: slot + T with the T of now, so that a changed rate counts at once,
--- and never later than now + T, so that a clock set back does not close a bucket.
+-- due is the offset of the earliest next departure: slot + T with the T of now, so that a changed rate counts at once. No
+-- slot is later than now, so that a clock set back does not close a bucket.
 local function due(b, c)
   if not b.slot then return 0 end
-  return min(b.slot + c.T, c.T)
+  return b.slot + c.T
 end
 
 -- next_start is when the head of the line would leave.
@@ -338,11 +342,11 @@ local function finish(quiet)
 end
 
 -- What a worker has out: stamp, number of the call, bucket. More than 64 bytes, so that Redis keeps the entries in a table
--- and does not look through a list of them. The zeros must not come back: not every Lua takes 017 for 17.
-local OUT_ENTRY = '^0*(%d+) 0*(%d+) (.*)$'
+-- and does not look through a list of them.
+local OUT_ENTRY = '^(%d+) (%d+) +(.*)$'
 
 local function out_entry(stamp, number, bucket_name)
-  return format('%032d %032d %s', stamp, number, bucket_name)
+  return format('%d %-50d %s', stamp, number, bucket_name)
 end
 
 -- give_back returns a departed job to its line under its old number. The caller has removed it from out.

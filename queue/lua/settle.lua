@@ -28,9 +28,11 @@ local function dedup(cname)
   return window
 end
 
+local bucket_name, cname -- of the last one settled; neighbours often share them
+
 local function settle(i, name)
   local ref, verdict = ARGV[i], ARGV[i + 2]
-  local cname = class_of(name)
+  if name ~= bucket_name then bucket_name, cname = name, class_of(name) end
   if verdict == 'back' then
     give_back(name, ref)
     if ARGV[i + 4] == '1' then
@@ -56,7 +58,7 @@ local outs = call('HMGET', OUT, unpack(refs))
 local results, taken, seen = {}, {}, {}
 for n, ref in ipairs(refs) do
   local had, _, name = match(outs[n] or '', OUT_ENTRY)
-  results[n] = (had and had + 0 == tonumber(ARGV[5 * n - 2]) and not seen[ref]) and 1 or 0
+  results[n] = (had == ARGV[5 * n - 2] and not seen[ref]) and 1 or 0
   if results[n] == 1 then
     seen[ref] = name
     taken[#taken + 1] = ref

@@ -1,0 +1,119 @@
+package queue_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/spout-queue/spout/queue"
+)
+
+// start is a time for test clocks, in microseconds, as large as real ones.
+const start = int64(1_700_000_000_000_000)
+
+// testing.TB and *rapid.T.
+type fataler interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+func must(t fataler, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openAt opens a client whose clock stands at start.
+func openAt(t *testing.T, rdb redis.UniversalClient, shards int) *queue.Client {
+	t.Helper()
+	c, err := queue.OpenWithClock(t.Context(), rdb, queue.Options{Shards: shards})
+	must(t, err)
+	must(t, c.SetClock(t.Context(), start))
+	return c
+}
+
+func open(t *testing.T, rdb redis.UniversalClient, shards int) *queue.Client {
+	t.Helper()
+	c, err := queue.Open(t.Context(), rdb, queue.Options{Shards: shards})
+	must(t, err)
+	return c
+}
+
+// put stores a class with the given settings, changed by the given functions.
+func put(t *testing.T, c *queue.Client, name string, capacity int, rate string, change ...func(*queue.Class)) queue.Class {
+	t.Helper()
+	r, err := queue.ParseRate(rate)
+	must(t, err)
+	class := queue.NewClass(name, capacity, r)
+	for _, f := range change {
+		f(&class)
+	}
+	class, err = c.Classes().Put(t.Context(), class)
+	must(t, err)
+	return class
+}
+
+func newJob(class, key, id string) queue.Job {
+	return queue.Job{Class: class, Key: key, ID: id, Payload: []byte(`null`)}
+}
+
+func newJobs(class, key string, n int) []queue.Job {
+	jobs := make([]queue.Job, n)
+	for i := range jobs {
+		jobs[i] = newJob(class, key, fmt.Sprint("j", i))
+	}
+	return jobs
+}
+
+// admit submits jobs that must all be admitted.
+func admit(t *testing.T, c *queue.Client, jobs ...queue.Job) []queue.Receipt {
+	t.Helper()
+	receipts := make([]queue.Receipt, len(jobs))
+	for i, r := range c.SubmitMany(t.Context(), jobs) {
+		if r.Err != nil || r.Receipt.Status != queue.Admitted {
+			t.Fatalf("job %s: %+v, %v; want it admitted", jobs[i].ID, r.Receipt, r.Err)
+		}
+		receipts[i] = r.Receipt
+	}
+	return receipts
+}
+
+// refused submits a job that must be refused for want of room.
+func refused(t *testing.T, c *queue.Client, job queue.Job) *queue.FullError {
+	t.Helper()
+	r, err := c.Submit(t.Context(), job)
+	full, ok := errors.AsType[*queue.FullError](err)
+	if !ok {
+		t.Fatalf("job %s: %+v, %v; want it refused", job.ID, r, err)
+	}
+	return full
+}
+
+// departAll departs from shard after shard until nothing is open, and tells the ids.
+func departAll(t *testing.T, c *queue.Client, worker string) []string {
+	t.Helper()
+	var ids []string
+	for shard := range c.Shards() {
+		outlet := c.Outlet(worker, shard)
+		for {
+			d, err := outlet.Depart(t.Context(), 100, nil)
+			must(t, err)
+			for _, j := range d.Jobs {
+				ids = append(ids, j.ID)
+			}
+			if len(d.Jobs) == 0 {
+				break
+			}
+		}
+		_, err := outlet.Depart(t.Context(), 0, nil)
+		must(t, err)
+	}
+	return ids
+}
+
+func micros(d time.Duration) int64 { return d.Microseconds() }
