@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -31,7 +32,7 @@ func (s Classes) Put(ctx context.Context, class Class) (Class, error) {
 	for _, v := range class.settings() {
 		args = append(args, v)
 	}
-	for shard := range s.c.tags {
+	for shard := len(s.c.tags) - 1; shard >= 0; shard-- { // the one that is read comes last: half a Put is not taken for all
 		r, err := s.c.run(ctx, s.c.scripts.class, shard, "store class "+class.Name, args...)
 		if err != nil {
 			return class, err
@@ -184,6 +185,10 @@ func (s Classes) Remove(ctx context.Context, name string) error {
 	}
 	if !removed {
 		return fmt.Errorf("%w: %q", ErrUnknownClass, clip(name))
+	}
+	// Paused buckets would stay for ever.
+	if err := s.reindex(ctx, name); err != nil && !errors.Is(err, ErrUnknownClass) {
+		return err
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ func checkServer(ctx context.Context, rdb redis.UniversalClient) error {
 func checkNode(ctx context.Context, node redis.Cmdable, clustered bool) error {
 	info := ServerInfo(ctx, node)
 	if info == nil {
-		return redisError("reach redis", node.Ping(ctx).Err())
+		return readError("reach redis", node.Ping(ctx).Err())
 	}
 	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
 		return fmt.Errorf("%w: its maxmemory-policy is %s, so it may drop jobs: CONFIG SET maxmemory-policy noeviction, "+

@@ -166,7 +166,10 @@ local function admit(i, fresh)
     return answer(TOO_LARGE, c.max_payload)
   end
   b = b or bucket(name)
-  if b.line + b.later >= c.capacity then expire(b, c) end
+  if b.line + b.later >= c.capacity and not b.swept then
+    b.swept = true -- once a call: else a later job of it might find the room that an earlier one was refused
+    expire(b, c)
+  end
   local max_wait, not_before, others = options(ARGV[i + 5], c)
   if b.line + b.later >= c.capacity then return refuse_full(b, c, not_before, max_wait) end
   if c.max_jobs > 0 then

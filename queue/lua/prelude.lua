@@ -265,7 +265,7 @@ end
 -- opening is the offset at which depart should next look at a bucket; math.huge for never.
 local function opening(b, c)
   local at = math.huge
-  if not b.paused then
+  if not b.paused or c.removed then
     at = max(due(b, c), b.hold or 0)
     if b.line == 0 and b.later > 0 then at = max(at, first(P .. ':later:' .. b.name) or 0) end
   end
@@ -283,7 +283,7 @@ local function reindex(b)
   local c = class(b.class)
   local index = P .. ':due:' .. b.class
   touched[b.class] = true
-  if b.line + b.later == 0 and not b.paused and max(due(b, c), b.hold or 0) <= 0 then
+  if b.line + b.later == 0 and (not b.paused or c.removed) and max(due(b, c), b.hold or 0) <= 0 then
     call('DEL', P .. ':bucket:' .. b.name)
     call('ZREM', index, b.name)
     b.changed, b.slot_moved, b.fields = false, false, nil

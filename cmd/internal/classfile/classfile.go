@@ -1,0 +1,127 @@
+// Package classfile reads and writes down the settings of classes as people keep them: in a YAML file.
+package classfile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/spout-queue/spout/cmd/internal/strictyaml"
+	"github.com/spout-queue/spout/queue"
+)
+
+// Parse reads the classes of a file, in its order. The error has everything that is wrong in it, with line numbers; name
+// is what it calls the file.
+func Parse(name string, data []byte) ([]queue.Class, error) {
+	problems := &strictyaml.Problems{File: name}
+	root, err := strictyaml.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	var classes []queue.Class
+	for _, top := range strictyaml.Fields(root, "the file", []string{"classes"}, problems) {
+		for _, f := range strictyaml.Fields(top.Value, "classes", nil, problems) {
+			classes = append(classes, parseClass(f, problems))
+		}
+	}
+	if len(classes) == 0 && len(problems.List) == 0 {
+		problems.Addf(1, "there are no classes; write classes: and under it a name with capacity and rate")
+	}
+	return classes, problems.Err()
+}
+
+// parseClass checks every field on its own, in a class that is sound otherwise, so that each problem gets its line.
+func parseClass(f strictyaml.Field, problems *strictyaml.Problems) queue.Class {
+	class := sound(f.Name)
+	what := fmt.Sprintf("class %q", f.Name)
+	if class.Validate() != nil {
+		problems.Addf(f.Line, "%s: the name is not [a-z0-9][a-z0-9_-]{0,63}", what)
+	}
+	settings := settings()
+	missing := []string{"capacity", "rate"}
+	for _, field := range strictyaml.Fields(f.Value, what, names(settings), problems) {
+		missing = slices.DeleteFunc(missing, func(s string) bool { return s == field.Name })
+		i := slices.IndexFunc(settings, func(s setting) bool { return s.name == field.Name })
+		if err := settings[i].read(&class, field.Value); err != nil {
+			problems.Addf(field.Line, "%s: %v", what, err)
+			continue
+		}
+		alone := sound("x")
+		_ = settings[i].read(&alone, field.Value) // it succeeded a moment ago
+		if err := alone.Validate(); err != nil {
+			problems.Addf(field.Line, "%s: %s", what, strings.TrimPrefix(err.Error(), queue.ErrInvalid.Error()+`: class "x": `))
+		}
+	}
+	for _, name := range missing {
+		problems.Addf(f.Line, "%s: %s is missing", what, name)
+	}
+	return class
+}
+
+// sound is a class that has nothing wrong with it but, possibly, its name.
+func sound(name string) queue.Class {
+	return queue.NewClass(name, 1, queue.Rate{Limit: 1, Period: time.Second})
+}
+
+// setting is one field of a class: how it is read from a file and how it is written.
+type setting struct {
+	name  string
+	read  func(*queue.Class, *yaml.Node) error
+	write func(queue.Class) string
+}
+
+func names(settings []setting) []string {
+	list := make([]string, len(settings))
+	for i, s := range settings {
+		list[i] = s.name
+	}
+	return list
+}
+
+// settings are all fields, in the order in which they are shown.
+func settings() []setting {
+	return []setting{
+		number("capacity", func(c *queue.Class) *int { return &c.Capacity }),
+		text("rate", func(c *queue.Class) textField { return &c.Rate }),
+		duration("catch_up", func(c *queue.Class) *time.Duration { return &c.CatchUp }),
+		duration("max_wait", func(c *queue.Class) *time.Duration { return &c.MaxWait }),
+		number("max_jobs", func(c *queue.Class) *int { return &c.MaxJobs }),
+		duration("timeout", func(c *queue.Class) *time.Duration { return &c.Timeout }),
+		duration("dedup", func(c *queue.Class) *time.Duration { return &c.Dedup }),
+		text("max_payload", func(c *queue.Class) textField { return &c.MaxPayload }),
+		{"http", readHTTP, writeHTTP},
+	}
+}
+
+// Change is one setting that differs between two classes.
+type Change struct {
+	Field string `json:"field"`
+	Old   string `json:"old"`
+	New   string `json:"new"`
+}
+
+// Diff lists what is not the same in two classes.
+func Diff(old, updated queue.Class) []Change {
+	var changes []Change
+	for _, s := range settings() {
+		if a, b := s.write(old), s.write(updated); a != b {
+			changes = append(changes, Change{s.name, a, b})
+		}
+	}
+	return changes
+}
+
+// Setting is the name of a setting and its value as the file has it.
+type Setting struct{ Name, Value string }
+
+// Settings lists all settings of a class.
+func Settings(class queue.Class) []Setting {
+	var list []Setting
+	for _, s := range settings() {
+		list = append(list, Setting{s.name, s.write(class)})
+	}
+	return list
+}

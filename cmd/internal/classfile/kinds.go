@@ -1,0 +1,129 @@
+package classfile
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/spout-queue/spout/cmd/internal/strictyaml"
+	"github.com/spout-queue/spout/queue"
+)
+
+func number(name string, of func(*queue.Class) *int) setting {
+	return setting{
+		name: name,
+		read: func(c *queue.Class, node *yaml.Node) error {
+			n, err := strconv.Atoi(node.Value)
+			if err != nil || node.Kind != yaml.ScalarNode || node.Tag != "!!int" {
+				return fmt.Errorf("%s is not a whole number", name)
+			}
+			*of(c) = n
+			return nil
+		},
+		write: func(c queue.Class) string { return strconv.Itoa(*of(&c)) },
+	}
+}
+
+func duration(name string, of func(*queue.Class) *time.Duration) setting {
+	return setting{
+		name: name,
+		read: func(c *queue.Class, node *yaml.Node) error {
+			s, err := strictyaml.Text(node)
+			if err != nil {
+				return fmt.Errorf("%s %w", name, err)
+			}
+			d, err := time.ParseDuration(s)
+			switch {
+			case err != nil:
+				return fmt.Errorf("%s %q is not a duration; write it like 500ms, 30s, 10m or 24h", name, s)
+			case d%time.Microsecond != 0:
+				return fmt.Errorf("%s %s is not a whole number of microseconds", name, s)
+			}
+			*of(c) = d
+			return nil
+		},
+		write: func(c queue.Class) string { return short(*of(&c)) },
+	}
+}
+
+// short leaves out the zero units that Go writes at the end: 10m, not 10m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// textField is a setting that reads and writes itself.
+type textField interface {
+	fmt.Stringer
+	encoding.TextUnmarshaler
+}
+
+func text(name string, of func(*queue.Class) textField) setting {
+	return setting{
+		name: name,
+		read: func(c *queue.Class, node *yaml.Node) error {
+			s, err := strictyaml.Text(node)
+			if err != nil {
+				return fmt.Errorf("%s %w", name, err)
+			}
+			if err := of(c).UnmarshalText([]byte(s)); err != nil {
+				return errors.New(strings.TrimPrefix(err.Error(), queue.ErrInvalid.Error()+": "))
+			}
+			return nil
+		},
+		write: func(c queue.Class) string { return of(&c).String() },
+	}
+}
+
+func readHTTP(c *queue.Class, node *yaml.Node) error {
+	problems := strictyaml.Problems{}
+	for _, f := range strictyaml.Fields(node, "http", []string{"allow_private", "hosts"}, &problems) {
+		var err error
+		if f.Name == "allow_private" {
+			err = readBool(&c.HTTP.AllowPrivate, f.Value)
+		} else {
+			c.HTTP.Hosts, err = strictyaml.Texts(f.Value)
+		}
+		if err != nil {
+			problems.Addf(f.Line, "http: %s %v", f.Name, err)
+		}
+	}
+	if len(problems.List) == 0 {
+		return nil
+	}
+	texts := make([]string, len(problems.List))
+	for i, p := range problems.List {
+		texts[i] = p.Text
+	}
+	return errors.New(strings.Join(texts, "; "))
+}
+
+func readBool(b *bool, node *yaml.Node) error {
+	if node.Kind != yaml.ScalarNode || node.Tag != "!!bool" {
+		return errors.New("is not true or false")
+	}
+	*b = strings.EqualFold(node.Value, "true")
+	return nil
+}
+
+func writeHTTP(c queue.Class) string {
+	var parts []string
+	if c.HTTP.AllowPrivate {
+		parts = append(parts, "allow_private: true")
+	}
+	if len(c.HTTP.Hosts) > 0 {
+		parts = append(parts, "hosts: ["+strings.Join(c.HTTP.Hosts, ", ")+"]")
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}

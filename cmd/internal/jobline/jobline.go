@@ -1,0 +1,181 @@
+// Package jobline reads a job as every door of the service takes it: one JSON object,
+//
+//	{"class","key","id"?,"type"?,"payload","max_wait"?,"not_before"?}
+//
+// with max_wait as a Go duration and not_before in RFC 3339. It is strict, because a misspelt max_wait that is skipped in
+// silence is found out too late: unknown, repeated and misspelt fields, nulls, and anything behind the object are errors.
+package jobline
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spout-queue/spout/queue"
+)
+
+// Parse reads one job. What the queue itself checks (names, the payload's size) is left to it. The error wraps
+// [queue.ErrInvalid].
+func Parse(line []byte) (queue.Job, error) {
+	job, err := parse(line)
+	if err != nil {
+		return queue.Job{}, fmt.Errorf("%w: %w", queue.ErrInvalid, err)
+	}
+	return job, nil
+}
+
+func parse(line []byte) (queue.Job, error) {
+	var job queue.Job
+	if !utf8.Valid(line) {
+		return job, errors.New("it is not valid UTF-8")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
+		return job, syntax(err, "it is not a JSON object")
+	}
+	var seen []string
+	for decoder.More() {
+		token, err := decoder.Token()
+		if err != nil {
+			return job, syntax(err, "")
+		}
+		name := fmt.Sprint(token) // inside an object this is a field's name
+		if slices.Contains(seen, name) {
+			return job, fmt.Errorf("field %q is there twice", name)
+		}
+		seen = append(seen, name)
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return job, syntax(err, "")
+		}
+		if err := set(&job, name, value); err != nil {
+			return job, err
+		}
+	}
+	if _, err := decoder.Token(); err != nil {
+		return job, syntax(err, "")
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return job, errors.New("there is something behind the object")
+	}
+	return job, complete(seen)
+}
+
+// syntax words what encoding/json found, for somebody who has not seen the code.
+func syntax(err error, otherwise string) error {
+	switch {
+	case err == nil:
+		return errors.New(otherwise)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it is not JSON: it ends too early")
+	}
+	return fmt.Errorf("it is not JSON: %w", err)
+}
+
+func complete(seen []string) error {
+	for _, name := range []string{"class", "key", "payload"} {
+		if !slices.Contains(seen, name) {
+			return fmt.Errorf("field %q is missing", name)
+		}
+	}
+	return nil
+}
+
+func set(job *queue.Job, name string, value json.RawMessage) error {
+	switch name {
+	case "payload":
+		job.Payload = value
+		return nil
+	case "class":
+		return setText(&job.Class, name, value)
+	case "key":
+		return setText(&job.Key, name, value)
+	case "id":
+		return setText(&job.ID, name, value)
+	case "type":
+		return setText(&job.Type, name, value)
+	case "max_wait":
+		return setMaxWait(&job.MaxWait, value)
+	case "not_before":
+		return setNotBefore(&job.NotBefore, value)
+	}
+	return fmt.Errorf("unknown field %q; known are class, key, id, type, payload, max_wait, not_before", clip(name))
+}
+
+// setText takes a string that is not empty: an empty id or type would silently stand for the default.
+func setText(to *string, name string, value json.RawMessage) error {
+	if value[0] != '"' {
+		return fmt.Errorf("%s is not a string", name)
+	}
+	if err := json.Unmarshal(value, to); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if *to == "" {
+		return fmt.Errorf("%s is empty", name)
+	}
+	// Half of a surrogate pair, \ud800, is read as U+FFFD: two different keys would become one.
+	const replacement = "\uFFFD"
+	if n := strings.Count(*to, replacement); n > bytes.Count(value, []byte(replacement))+escapedReplacements(value) {
+		return fmt.Errorf("%s has half of a surrogate pair, which is no character", name)
+	}
+	return nil
+}
+
+func escapedReplacements(value []byte) int {
+	return bytes.Count(bytes.ToLower(value), []byte(`\ufffd`))
+}
+
+func setMaxWait(to *time.Duration, value json.RawMessage) error {
+	var s string
+	if err := setText(&s, "max_wait", value); err != nil {
+		return err
+	}
+	d, err := ParseMaxWait(s)
+	*to = d
+	return err
+}
+
+// ParseMaxWait reads a max_wait: a Go duration of at least a millisecond.
+func ParseMaxWait(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("max_wait %q is not a duration; write it like 500ms, 30s or 10m", clip(s))
+	case d < time.Millisecond:
+		return 0, fmt.Errorf("max_wait %s is below 1ms; leave it out for no limit", s)
+	}
+	return d, nil
+}
+
+func setNotBefore(to *time.Time, value json.RawMessage) error {
+	var s string
+	if err := setText(&s, "not_before", value); err != nil {
+		return err
+	}
+	t, err := ParseNotBefore(s)
+	*to = t
+	return err
+}
+
+// ParseNotBefore reads a not_before: a time in RFC 3339.
+func ParseNotBefore(s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("not_before %q is not a time in RFC 3339, like 2026-01-31T18:00:00Z", clip(s))
+	}
+	return t, nil
+}
+
+// clip shortens what somebody sent for an error text.
+func clip(s string) string {
+	if len(s) <= 64 {
+		return s
+	}
+	return strings.ToValidUTF8(s[:64], "") + "…"
+}
