@@ -41,8 +41,11 @@ func (s Classes) Put(ctx context.Context, class Class) (Class, error) {
 			return class, fmt.Errorf("%w: class %s was changed by somebody else just now (version %d); look at it and try again",
 				ErrConflict, class.Name, r.int(1))
 		}
+		if err := s.reindex(ctx, shard, class.Name); err != nil {
+			return class, err
+		}
 	}
-	return class, s.reindex(ctx, class.Name)
+	return class, nil
 }
 
 // newestVersion is the highest version any shard has, 0 for a new class.
@@ -59,37 +62,34 @@ func (s Classes) newestVersion(ctx context.Context, name string) (int64, error) 
 }
 
 // reindex moves the dues of a class's buckets to where its settings now put them, a bounded number per call.
-func (s Classes) reindex(ctx context.Context, name string) error {
-	return s.eachBucket(ctx, name, func(shard int, names []string) error {
+func (s Classes) reindex(ctx context.Context, shard int, name string) error {
+	return s.eachBucket(ctx, shard, name, func(names []string) error {
 		_, err := s.c.bucketScript(ctx, shard, "touch", names...)
 		return err
 	})
 }
 
-// eachBucket passes all buckets of a class, some possibly twice, in batches of one shard.
-func (s Classes) eachBucket(ctx context.Context, class string, each func(shard int, names []string) error) error {
-	for shard := range s.c.tags {
-		var cursor uint64
-		for {
-			pairs, next, err := s.c.rdb.ZScan(ctx, s.c.key(shard, "due", class), cursor, "", touchMost).Result()
-			if err != nil {
-				return readError("list buckets of class "+class, err)
-			}
-			var names []string
-			for i := 0; i < len(pairs); i += 2 {
-				names = append(names, pairs[i])
-			}
-			for batch := range slices.Chunk(names, touchMost) {
-				if err := each(shard, batch); err != nil {
-					return err
-				}
-			}
-			if cursor = next; cursor == 0 {
-				break
+// eachBucket passes all buckets of a class in one shard, some possibly twice, in batches.
+func (s Classes) eachBucket(ctx context.Context, shard int, class string, each func(names []string) error) error {
+	var cursor uint64
+	for {
+		pairs, next, err := s.c.rdb.ZScan(ctx, s.c.key(shard, "due", class), cursor, "", touchMost).Result()
+		if err != nil {
+			return readError("list buckets of class "+class, err)
+		}
+		var names []string
+		for i := 0; i < len(pairs); i += 2 {
+			names = append(names, pairs[i])
+		}
+		for batch := range slices.Chunk(names, touchMost) {
+			if err := each(batch); err != nil {
+				return err
 			}
 		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
 	}
-	return nil
 }
 
 // Get reads one class. The error wraps [ErrUnknownClass] when there is none.
@@ -186,9 +186,10 @@ func (s Classes) Remove(ctx context.Context, name string) error {
 	if !removed {
 		return fmt.Errorf("%w: %q", ErrUnknownClass, clip(name))
 	}
-	// Paused buckets would stay for ever.
-	if err := s.reindex(ctx, name); err != nil && !errors.Is(err, ErrUnknownClass) {
-		return err
+	for shard := range s.c.tags { // paused buckets would stay for ever
+		if err := s.reindex(ctx, shard, name); err != nil && !errors.Is(err, ErrUnknownClass) {
+			return err
+		}
 	}
 	return nil
 }
@@ -220,14 +221,19 @@ func (s Classes) Purge(ctx context.Context, name string) (waiting, dead int, err
 // PurgeWaiting drops all waiting jobs of a class and tells how many.
 func (s Classes) PurgeWaiting(ctx context.Context, name string) (int, error) {
 	total := 0
-	err := s.eachBucket(ctx, name, func(shard int, names []string) error {
-		for _, bucket := range names {
-			n, err := s.c.purge(ctx, shard, bucket)
-			if total += n; err != nil {
-				return err
+	for shard := range s.c.tags {
+		err := s.eachBucket(ctx, shard, name, func(names []string) error {
+			for _, bucket := range names {
+				n, err := s.c.purge(ctx, shard, bucket)
+				if total += n; err != nil {
+					return err
+				}
 			}
+			return nil
+		})
+		if err != nil {
+			return total, err
 		}
-		return nil
-	})
-	return total, err
+	}
+	return total, nil
 }

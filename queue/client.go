@@ -128,10 +128,11 @@ func checkServer(ctx context.Context, rdb redis.UniversalClient) error {
 }
 
 func checkNode(ctx context.Context, node redis.Cmdable, clustered bool) error {
-	info := ServerInfo(ctx, node)
-	if info == nil {
-		return readError("reach redis", node.Ping(ctx).Err())
+	text, err := node.Info(ctx).Result()
+	if err != nil {
+		return readError("read redis's INFO", err)
 	}
+	info := parseInfo(text)
 	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
 		return fmt.Errorf("%w: its maxmemory-policy is %s, so it may drop jobs: CONFIG SET maxmemory-policy noeviction, "+
 			"and the same in its configuration file", ErrUnfit, policy)
@@ -152,6 +153,10 @@ func ServerInfo(ctx context.Context, node redis.Cmdable) map[string]string {
 	if err != nil {
 		return nil
 	}
+	return parseInfo(text)
+}
+
+func parseInfo(text string) map[string]string {
 	info := map[string]string{}
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {

@@ -147,8 +147,8 @@ func (s *seen) lookWaiting(m *miniredis.Miniredis, key, kind, name string) {
 func (s *seen) lookOut(m *miniredis.Miniredis, key, worker string) {
 	refs, _ := m.HKeys(key)
 	for _, ref := range refs {
-		part := strings.SplitN(m.HGet(key, ref), " ", 3)
-		s.put(ref, place{kind: "out", bucket: strings.TrimLeft(part[2], " "), worker: worker, stamp: part[0]})
+		part := strings.Fields(m.HGet(key, ref)) // the keys of these buckets have no spaces
+		s.put(ref, place{kind: "out", bucket: part[2], worker: worker, stamp: part[0]})
 	}
 }
 

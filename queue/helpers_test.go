@@ -3,6 +3,7 @@ package queue_test
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,10 +95,13 @@ func refused(t *testing.T, c *queue.Client, job queue.Job) *queue.FullError {
 	return full
 }
 
-// departAll departs from shard after shard until nothing is open, and tells the ids.
-func departAll(t *testing.T, c *queue.Client, worker string) []string {
+var workers atomic.Int64 // each has a name of its own
+
+// departAll departs, with a new worker, from shard after shard until nothing is open, and tells the ids.
+func departAll(t *testing.T, c *queue.Client) []string {
 	t.Helper()
 	var ids []string
+	worker := fmt.Sprint("worker ", workers.Add(1))
 	for shard := range c.Shards() {
 		outlet := c.Outlet(worker, shard)
 		for {
@@ -110,8 +114,6 @@ func departAll(t *testing.T, c *queue.Client, worker string) []string {
 				break
 			}
 		}
-		_, err := outlet.Depart(t.Context(), 0, nil)
-		must(t, err)
 	}
 	return ids
 }

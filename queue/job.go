@@ -117,7 +117,10 @@ func clip(s string) string {
 func shardOf(bucket string, shards int) int {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(bucket))
-	return int((h.Sum64() >> 17) % uint64(shards)) //nolint:gosec // below shards, which fits
+	x := h.Sum64() // its bits depend too little on the last letters: key-1 to key-9 would share a shard
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd
+	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+	return int((x ^ x>>33) % uint64(shards)) //nolint:gosec // below shards, which fits
 }
 
 // refOf makes a job's ref: its shard and 128 bits of a hash of its identity, so that a ref is short, safe in any URL and
@@ -137,11 +140,13 @@ func shardOfRef(ref string, shards int) (int, error) {
 	return shard, nil
 }
 
+const digestLen = 16 // characters
+
 // digest tells two contents under one identity apart. It covers the identity too, so that two that should ever share a ref
 // are not taken for one job.
 func (j *Job) digest() string {
 	h := sha256.New()
 	_, _ = h.Write([]byte(j.Class + "\x00" + j.Key + "\x00" + j.ID + "\x00" + j.Type + "\x00"))
 	_, _ = h.Write(j.Payload)
-	return base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])
+	return base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:digestLen*3/4])
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,7 +83,7 @@ func (c *Client) Job(ctx context.Context, ref string) (JobState, error) {
 	if err != nil {
 		return JobState{}, readError("read job "+ref, err)
 	}
-	if h["bucket"] == "" {
+	if h["is"] == "" {
 		return JobState{}, fmt.Errorf("%w: job %s: it is done or was dropped, or never was", ErrNotFound, ref)
 	}
 	j := readJob(ref, h)
@@ -95,21 +96,25 @@ func (c *Client) Job(ctx context.Context, ref string) (JobState, error) {
 func readJob(ref string, h map[string]string) JobState {
 	var f fields = h
 	j := JobState{
-		Ref: ref, Payload: json.RawMessage(h["payload"]), ExpiresAt: f.time("expires"),
+		Ref: ref, ExpiresAt: f.time("expires"),
 		Attempts: int(f.int("attempts")), Error: h["error"], EndedAt: f.time("ended"), State: State(h["state"]),
 	}
-	j.Class, j.Key, _ = strings.Cut(h["bucket"], "/")
-	j.ID, j.Type, _ = strings.Cut(h["what"], "\n")
-	if meta := strings.Fields(h["meta"]); len(meta) == 5 { // see admit.lua
-		j.AdmittedAt = time.UnixMicro(parseInt(meta[0])).UTC()
-		j.EstimatedStart = j.AdmittedAt.Add(time.Duration(parseInt(meta[1])) * time.Microsecond)
+	id, bucket, _ := strings.Cut(h["is"][min(digestLen, len(h["is"])):], "\n")
+	j.ID = id
+	j.Class, j.Key, _ = strings.Cut(bucket, "/")
+	if meta := strings.Fields(h["meta"]); len(meta) == 6 { // see admit.lua
+		j.AdmittedAt = time.UnixMicro(parseInt(meta[1])).UTC()
+		j.EstimatedStart = j.AdmittedAt.Add(time.Duration(parseInt(meta[2])) * time.Microsecond)
+		if h["member"] != "" {
+			j.NotBefore = time.UnixMicro(parseInt(meta[0])).UTC()
+		}
 	}
-	if h["member"] != "" {
-		j.NotBefore = f.time("number")
-	}
-	if h["payload"] == "" {
+	if h["run"] == "" {
 		j.State = Gone
+		return j
 	}
+	_, typ, payload := readRun(h["run"])
+	j.Type, j.Payload = typ, json.RawMessage(payload)
 	return j
 }
 
@@ -205,7 +210,24 @@ func (c *Client) waitingJobs(ctx context.Context, bucket string, limit int) ([]J
 func (c *Client) deadJobs(ctx context.Context, class, key string, limit int) ([]JobState, error) {
 	var jobs []JobState
 	for shard := range c.tags {
-		refs, err := c.rdb.ZRevRange(ctx, c.key(shard, "dead", class), 0, int64(limit)-1).Result()
+		if key != "" && shard != shardOf(class+"/"+key, len(c.tags)) {
+			continue
+		}
+		some, err := c.deadOfShard(ctx, shard, class, key, limit)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, some...)
+	}
+	slices.SortStableFunc(jobs, func(a, b JobState) int { return b.EndedAt.Compare(a.EndedAt) })
+	return jobs[:min(limit, len(jobs))], nil
+}
+
+// deadOfShard reads the newest dead jobs of a class in one shard, page by page until there are enough of the key.
+func (c *Client) deadOfShard(ctx context.Context, shard int, class, key string, limit int) ([]JobState, error) {
+	var jobs []JobState
+	for from := int64(0); len(jobs) < limit; from += touchMost {
+		refs, err := c.rdb.ZRevRange(ctx, c.key(shard, "dead", class), from, from+touchMost-1).Result()
 		if err != nil {
 			return nil, readError("list dead jobs of class "+class, err)
 		}
@@ -218,8 +240,11 @@ func (c *Client) deadJobs(ctx context.Context, class, key string, limit int) ([]
 				jobs = append(jobs, j)
 			}
 		}
+		if len(refs) < touchMost {
+			break
+		}
 	}
-	return jobs[:min(limit, len(jobs))], nil
+	return jobs, nil
 }
 
 // readJobs reads jobs by their members in a bucket. One that left in between is left out.
@@ -239,7 +264,7 @@ func (c *Client) readJobs(ctx context.Context, shard int, members []string) ([]J
 	}
 	var jobs []JobState
 	for i, call := range calls {
-		if h := call.Val(); h["bucket"] != "" {
+		if h := call.Val(); h["is"] != "" {
 			jobs = append(jobs, readJob(refs[i], h))
 		}
 	}

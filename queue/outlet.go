@@ -96,7 +96,7 @@ func (o *Outlet) Depart(ctx context.Context, want int, classes []string) (Depart
 }
 
 // departureFields is how many values depart.lua returns per departure.
-const departureFields = 8
+const departureFields = 7
 
 func (o *Outlet) read(r reply) Departures {
 	settings := map[string]*Settings{}
@@ -118,11 +118,11 @@ func (o *Outlet) read(r reply) Departures {
 	}
 	for ; len(values) >= departureFields; values = values[departureFields:] {
 		class, key, _ := strings.Cut(buckets.text(int(values.int(3))-1), "/")
-		id, typ, _ := strings.Cut(values.text(4), "\n")
+		id, typ, payload := readRun(values.text(4))
 		d.Jobs = append(d.Jobs, Departure{
 			Ref: values.text(0), Stamp: values.text(1), Worker: o.worker, Due: time.UnixMicro(values.int(2)),
-			Class: class, Key: key, ID: id, Type: typ, Payload: []byte(values.text(5)),
-			Backs: int(values.int(6)), Number: values.int(7), Settings: settings[class],
+			Class: class, Key: key, ID: id, Type: typ, Payload: []byte(payload),
+			Backs: int(values.int(5)), Number: values.int(6), Settings: settings[class],
 		})
 	}
 	return d

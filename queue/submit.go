@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -187,9 +188,26 @@ func admitArgs(subs []*submission) []any {
 	args := make([]any, 0, answerFields*len(subs))
 	for _, s := range subs {
 		j := s.job
-		args = append(args, s.ref, j.bucket(), j.ID+"\n"+j.Type, []byte(j.Payload), s.digest, s.options())
+		bucket := j.bucket()
+		args = append(args, s.ref, bucket, s.run(), s.digest+j.ID+"\n"+bucket, len(j.Payload), s.options())
 	}
 	return args
+}
+
+// run is what a departure hands over: id, type and payload, a line each. None of the first two has a line break.
+func (s *submission) run() []byte {
+	j := s.job
+	run := make([]byte, 0, len(j.ID)+len(j.Type)+len(j.Payload)+2)
+	run = append(append(run, j.ID...), '\n')
+	run = append(append(run, j.Type...), '\n')
+	return append(run, j.Payload...)
+}
+
+// readRun is the inverse of run.
+func readRun(run string) (id, typ, payload string) {
+	id, rest, _ := strings.Cut(run, "\n")
+	typ, payload, _ = strings.Cut(rest, "\n")
+	return id, typ, payload
 }
 
 // options are empty for most jobs.
@@ -241,6 +259,7 @@ const (
 	saysConflict
 	saysUnknownClass
 	saysCount
+	saysSick
 )
 
 func (s *submission) read(r reply) (Receipt, error) {
@@ -266,6 +285,9 @@ func (s *submission) read(r reply) (Receipt, error) {
 			ErrTooLarge, len(j.Payload), j.Class, r.int(1))
 	case saysCount:
 		return Receipt{}, errCount
+	case saysSick:
+		return Receipt{}, fmt.Errorf("%w: bucket %s is broken in Redis and was set aside; see its state and mend it",
+			ErrUnavailable, clip(j.bucket()))
 	default:
 		return Receipt{}, unknownOutcome(j, fmt.Errorf("redis answered %d", verdict))
 	}

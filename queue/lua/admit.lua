@@ -2,19 +2,21 @@
 -- identity changes nothing and is answered as the first time.
 --
 -- KEYS[1]  the shard's hash tag
--- ARGV     six per job, at most 100 jobs: ref, bucket (class/key), what (id and type, a line each), payload, digest (of all
---          those), options: empty, or max_wait (us, 0 none), not_before (us, 0 none) and others (jobs of the class that
---          wait in other shards, -1 unknown)
+-- ARGV     six per job, at most 100 jobs: ref, bucket (class/key), run (id, type and payload, a line each), is (digest of
+--          all that, then id and bucket, a line each), size of the payload, options: empty, or max_wait (us, 0 none),
+--          not_before (us, 0 none) and others (jobs of the class that wait in other shards, -1 unknown)
 -- returns  six values per job, the first one of
 --          1 admitted, 2 duplicate: position, level, capacity, wait (us), admitted at (us)
 --          3 full, 4 class_full, 5 would_expire: retry-after (us, -1 unknown: paused), level, capacity, T (us), when room
 --            is expected (us)
---          6 too_large: the class's limit;  7 conflict;  8 unknown_class;  9 count: max_jobs needs others
+--          6 too_large: the class's limit;  7 conflict;  8 unknown_class;  9 count: max_jobs needs others;  10 sick: the
+--            bucket is broken, and nothing was admitted
 -- cost     O(log n) per job, 4 calls and 4 more for a bucket that was empty
 local FIELDS = 6
 -- Buckets that join in one call would depart together for ever; each starts this much (us) after the one before.
 local SPREAD = 100
 local ADMITTED, DUPLICATE, FULL, CLASS_FULL, WOULD_EXPIRE, TOO_LARGE, CONFLICT, UNKNOWN_CLASS, COUNT = 1, 2, 3, 4, 5, 6, 7, 8, 9
+local SICK = 10
 local NOW = int(now)
 local joined = 0
 local answers, answered = {}, 0
@@ -27,14 +29,14 @@ local function answer(kind, a, b, c, d, e)
   answered = n + FIELDS
 end
 
-local function answer_known(cname, job, known, digest)
-  if known ~= digest then
+local function answer_known(cname, job, known, is)
+  if known ~= is then
     count(cname, 'rejected_conflict', 1)
     return answer(CONFLICT)
   end
   count(cname, 'duplicate', 1)
   local at, wait, position, level, capacity =
-    match(call('HGET', job, 'meta'), '(%S+) (%S+) (%S+) (%S+) (%S+)')
+    match(call('HGET', job, 'meta'), '%S+ (%S+) (%S+) (%S+) (%S+) (%S+)')
   answer(DUPLICATE, position + 0, level + 0, capacity + 0, wait + 0, at + 0)
 end
 
@@ -139,9 +141,8 @@ end
 -- write stores the job itself.
 local function write(i, b, c, member, number, start, position, expires)
   local job = jobs[(i - 1) / FIELDS + 1]
-  local meta = format('%s %d %d %d %d', NOW, ceil(start), position, b.line + b.later, c.capacity)
-  call('HSET', job, 'bucket', b.name, 'what', ARGV[i + 2], 'payload', ARGV[i + 3], 'digest', ARGV[i + 4],
-    'number', number, 'meta', meta)
+  local meta = format('%s %s %d %d %d %d', number, NOW, ceil(start), position, b.line + b.later, c.capacity)
+  call('HSET', job, 'run', ARGV[i + 2], 'is', ARGV[i + 3], 'meta', meta)
   if member then call('HSET', job, 'member', member) end
   if expires then
     set_aside(b)
@@ -151,17 +152,17 @@ local function write(i, b, c, member, number, start, position, expires)
 end
 
 local function admit(i, fresh)
-  local name, payload = ARGV[i + 1], ARGV[i + 3]
+  local name, size = ARGV[i + 1], ARGV[i + 4] + 0
   local b = buckets[name]
   local cname = b and b.class or class_of(name)
   local c = class(cname)
   if not c or c.removed then return answer(UNKNOWN_CLASS) end
   if not fresh then
     local job = JOB .. ARGV[i]
-    local known = call('HGET', job, 'digest')
-    if known then return answer_known(cname, job, known, ARGV[i + 4]) end
+    local known = call('HGET', job, 'is')
+    if known then return answer_known(cname, job, known, ARGV[i + 3]) end
   end
-  if #payload > c.max_payload then
+  if size > c.max_payload then
     count(cname, 'rejected_too_large', 1)
     return answer(TOO_LARGE, c.max_payload)
   end
@@ -186,7 +187,7 @@ local function admit(i, fresh)
     local at = not (b.paused or c.paused) and fits_at(b, c, not_before, max_wait, 0) or nil
     return refuse(WOULD_EXPIRE, 'would_expire', b, c, at, at)
   end
-  measure(c, cname, #payload)
+  measure(c, cname, #ARGV[i + 2])
   local number, member = place(b, c, ARGV[i], not_before)
   write(i, b, c, member, number, start, ahead + 1, expires and int(now + expires))
   count(cname, 'admitted', 1)
@@ -203,6 +204,12 @@ for i = 1, #ARGV, FIELDS do
   seen[ref] = true
 end
 local fresh = not twice and call('EXISTS', unpack(jobs)) == 0
-for i = 1, #ARGV, FIELDS do admit(i, fresh) end
+for i = 1, #ARGV, FIELDS do
+  local ok, err = pcall(admit, i, fresh)
+  if not ok then
+    set_aside_sick(ARGV[i + 1], err)
+    answer(SICK)
+  end
+end
 finish()
 return answers

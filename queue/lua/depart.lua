@@ -5,8 +5,8 @@
 --          payload in one reply), then the classes served; none means all
 -- returns  refused, the stored call: this call number is not new (a resent call, or a worker that is not known any more)
 --          ok, now (us), wait (us until the next departure may be possible, -1 nothing known), given back (jobs of lost
---          replies), buckets looked at, classes {name, version, timeout us, http}…, names of buckets, and eight values per
---          departure: ref, stamp, due (us), which of the buckets, what (id and type), payload, backs, number
+--          replies), buckets looked at, classes {name, version, timeout us, http}…, names of buckets, and seven values per
+--          departure: ref, stamp, due (us), which of the buckets, run (id, type and payload), backs, number
 -- cost     O(log n) per departure, about 2 calls and 6 per bucket, whatever the number of keys; at most 100 buckets are
 --          looked at
 local worker, number, seen, want, bytes = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -66,15 +66,16 @@ end
 
 -- run_data reads what a departure hands over, nil when nothing can be run: the job is gone or has waited too long.
 local function run_data(b, c, member, ref)
-  local v = b.aside and redis.pcall('HMGET', JOB .. ref, 'what', 'payload', 'expires', 'backs')
-    or redis.pcall('HMGET', JOB .. ref, 'what', 'payload')
-  if v.err or not v[2] then
+  local v = b.aside and redis.pcall('HMGET', JOB .. ref, 'run', 'expires', 'backs')
+    or redis.pcall('HMGET', JOB .. ref, 'run')
+  if v.err or not v[1] then
     count(b.class, 'sick', 1) -- and the line goes on
+    if b.aside then call('ZREM', P .. ':expiry:' .. b.name, member) end
     return nil
   end
-  if v[3] then
+  if v[2] then
     call('ZREM', P .. ':expiry:' .. b.name, member)
-    if expired(c, v[3] + 0) then
+    if expired(c, v[2] + 0) then
       mark(c, ref)
       count(b.class, 'expired', 1)
       return nil
@@ -90,11 +91,11 @@ local function hand_out(b, c, member, place)
   local at = take_slot(b, c)
   local stamp = next_stamp()
   outs[2 * taken + 1], outs[2 * taken + 2] = ref, out_entry(stamp, number, b.name)
-  bytes = bytes - #v[2]
-  local n = 8 * taken
+  bytes = bytes - #v[1]
+  local n = 7 * taken
   taken = taken + 1
   departures[n + 1], departures[n + 2], departures[n + 3], departures[n + 4] = ref, stamp, now + ceil(at), #names
-  departures[n + 5], departures[n + 6], departures[n + 7], departures[n + 8] = v[1], v[2], v[4] or 0, score(place)
+  departures[n + 5], departures[n + 6], departures[n + 7] = v[1], v[3] or 0, score(place)
 end
 
 -- drain lets go what may go now.
@@ -141,16 +142,6 @@ local function visit(name)
   reindex(b)
 end
 
--- One bad bucket never stops a shard: it is set aside, counted and shown, and the others go on.
-local function visit_safely(cname, name)
-  local ok, err = pcall(visit, name)
-  if ok then return end
-  buckets[name] = nil
-  call('ZREM', P .. ':due:' .. cname, name)
-  call('HSET', P .. ':sick', name, tostring(type(err) == 'table' and err.err or err))
-  count(cname, 'sick_buckets', 1)
-end
-
 local function serve(cname)
   local c = class(cname)
   touched[cname] = true
@@ -161,7 +152,8 @@ local function serve(cname)
     for _, name in ipairs(names) do
       if taken >= want or bytes <= 0 then return end
       visits = visits + 1
-      visit_safely(cname, name)
+      local ok, err = pcall(visit, name)
+      if not ok then set_aside_sick(name, err) end
     end
     if #names < n then return end
   end

@@ -136,6 +136,17 @@ local function bucket(name)
   return b
 end
 
+-- set_aside_sick takes a bucket that raises an error out of the due index, counts it and shows it: one bad bucket never
+-- stops a shard.
+local function set_aside_sick(name, err)
+  local text = tostring(type(err) == 'table' and err.err or err)
+  if string.find(text, 'OOM', 1, true) then error({ err = text }) end -- Redis is full, and nothing was written
+  buckets[name] = nil
+  call('ZREM', P .. ':due:' .. class_of(name), name)
+  call('HSET', P .. ':sick', name, text)
+  count(class_of(name), 'sick_buckets', 1)
+end
+
 -- set changes a field of a bucket. Whatever changes what reindex reads must set changed.
 local function set(b, field, value)
   b.changed = true
@@ -212,10 +223,10 @@ end
 local function mark(c, ref)
   local key = JOB .. ref
   if c.dedup > 0 then
-    local at = match(call('HGET', key, 'meta') or '', '^(%S+)')
+    local at = match(call('HGET', key, 'meta') or '', '^%S+ (%S+)')
     local left = at and at + c.dedup - now or 0
     if left > 0 then
-      call('HDEL', key, 'payload', 'member', 'expires', 'backs')
+      call('HDEL', key, 'run', 'member', 'expires', 'backs')
       call('PEXPIRE', key, ceil(left / 1000))
       return
     end
@@ -349,18 +360,22 @@ local function out_entry(stamp, number, bucket_name)
   return format('%d %-50d %s', stamp, number, bucket_name)
 end
 
--- give_back returns a departed job to its line under its old number. The caller has removed it from out.
+-- give_back returns a departed job to its line under its old number, and the bucket, or nil when the job or its bucket is
+-- gone or broken. The caller has removed it from out.
 local function give_back(name, ref)
-  local v = call('HMGET', JOB .. ref, 'number', 'member', 'expires')
-  local b = bucket(name)
-  local c = class(b.class)
-  count(b.class, 'returned', 1)
-  if not v[1] or not c then
-    count(b.class, 'sick', 1)
-    return
+  local cname = class_of(name)
+  local v = redis.pcall('HMGET', JOB .. ref, 'meta', 'member', 'expires')
+  local ok, b = pcall(bucket, name)
+  local c = class(cname)
+  count(cname, 'returned', 1)
+  if not ok then set_aside_sick(name, b) end
+  if not ok or v.err or not v[1] or not c then
+    count(cname, 'sick', 1)
+    return nil
   end
   local member = v[2] or ref
-  join(b, c, 0, v[1], member)
+  join(b, c, 0, match(v[1], '^(%S+)'), member)
   if v[2] or v[3] then set_aside(b) end
   if v[3] then call('ZADD', P .. ':expiry:' .. name, v[3], member) end
+  return b
 end

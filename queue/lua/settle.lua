@@ -34,9 +34,9 @@ local function settle(i, name)
   local ref, verdict = ARGV[i], ARGV[i + 2]
   if name ~= bucket_name then bucket_name, cname = name, class_of(name) end
   if verdict == 'back' then
-    give_back(name, ref)
-    if ARGV[i + 4] == '1' then
-      set_aside(bucket(name))
+    local b = give_back(name, ref)
+    if b and ARGV[i + 4] == '1' then
+      set_aside(b)
       call('HINCRBY', JOB .. ref, 'backs', 1)
       count(cname, 'stale', 1)
     end

@@ -55,6 +55,7 @@ func Run(t *testing.T, start func(testing.TB) (server Server, address string)) {
 			env.Values["fixture"] = &fixture{tb, server}
 			env.Setenv("SPOUT_REDIS", "redis://"+address)
 			env.Setenv("ADDR", address)
+			env.Setenv("GORACE", "atexit_sleep_ms=10") // by default each command built with -race ends a second late
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

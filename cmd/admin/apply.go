@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/spout-queue/spout/cmd/internal/classfile"
+	"github.com/spout-queue/spout/cmd/internal/command"
+	"github.com/spout-queue/spout/cmd/internal/exit"
+	"github.com/spout-queue/spout/queue"
+)
+
+func classApply(p *command.Program) *cli.Command {
+	return p.Command(command.Command{
+		Name: "apply", Usage: "make the classes what a file says, and show what changes",
+		Description: `The file:
+
+classes:
+  github-api:
+    capacity: 500          # required: jobs that may wait, per key; 1 to 1,000,000
+    rate: 30/60s           # required: departures per key; a whole limit and a Go duration, or days as in 200000/1d
+    catch_up: 5ms          # how late a departure may be and still keep its slot
+    max_wait: 10m          # a job that would wait longer is rejected, one that has is expired; default none
+    max_jobs: 0            # waiting jobs over all keys of the class; 0 is no bound
+    timeout: 30s           # per attempt
+    dedup: 0               # how long, from admission on, an id is remembered after its job; 0: while the job exists
+    max_payload: 256KiB    # at most 1MiB
+    http:                  # for http:call jobs
+      allow_private: false # loopback, private and link-local targets are refused unless true
+      hosts: []            # when not empty, only these
+
+A field that is left out has its default. A new rate counts from the next departure on, for jobs that wait already too; a
+capacity below the level of a bucket rejects until it fits. Classes that the file does not name stay as they are. When
+anything in the file is wrong, all of it is told with line numbers, nothing is applied and the exit status is 65.
+
+In the answer + is a new class, ~ a changed one and = one that is so already.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`FILE` of classes, YAML; - is standard input (required)"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "only show what would change"},
+		},
+		Run: runClassApply,
+	})
+}
+
+func runClassApply(ctx context.Context, s *command.Session) error {
+	name, data, err := readFile(s)
+	if err != nil {
+		return err
+	}
+	classes, err := classfile.Parse(name, data)
+	if err != nil {
+		return &exit.Error{Status: exit.Data, Err: err}
+	}
+	client, err := s.Open(ctx)
+	if err != nil {
+		return err
+	}
+	plans := make([]plan, len(classes))
+	for i, class := range classes {
+		if plans[i], err = compare(ctx, client, class); err != nil {
+			return err
+		}
+	}
+	dry := s.Flags.Bool("dry-run")
+	count := map[change]int{}
+	for _, p := range plans {
+		if !dry {
+			if err := p.apply(ctx, client); err != nil {
+				return err
+			}
+		}
+		count[p.Change]++
+		if err := errors.Join(s.Object(p), s.Linef("%s", p)); err != nil {
+			return err
+		}
+	}
+	verb := "applied"
+	if dry {
+		verb = "dry run, nothing applied"
+	}
+	return s.Linef("%s: %d new, %d changed, %d unchanged", verb, count[added], count[changed], count[unchanged])
+}
+
+// fileMost is more than any class file has: what is bigger is another file.
+const fileMost = 4 << 20
+
+// readFile reads the file of --file and says what to call it.
+func readFile(s *command.Session) (name string, data []byte, err error) {
+	name = s.Flags.String("file")
+	input := s.Stdin
+	switch name {
+	case "":
+		return "", nil, exit.Usagef("--file is missing; see admin class apply -h")
+	case "-":
+		name = "standard input"
+	default:
+		file, err := os.Open(name) //nolint:gosec // the operator names it
+		if err != nil {
+			return "", nil, s.Wrong("file", err)
+		}
+		defer file.Close() //nolint:errcheck // only read
+		input = file
+	}
+	data, err = io.ReadAll(io.LimitReader(input, fileMost+1))
+	if err != nil {
+		return "", nil, s.Wrong("file", err)
+	}
+	if len(data) > fileMost {
+		return "", nil, exit.Dataf("%s: more than %d bytes, which is no class file", name, fileMost)
+	}
+	return name, data, nil
+}
+
+func compare(ctx context.Context, client *queue.Client, class queue.Class) (plan, error) {
+	p := plan{Class: class.Name, Change: added, class: class}
+	old, err := client.Classes().Get(ctx, class.Name)
+	switch {
+	case errors.Is(err, queue.ErrUnknownClass):
+		return p, nil
+	case err != nil:
+		return p, err
+	case old.Equal(class):
+		p.Change = unchanged
+	default:
+		p.Change, p.Fields = changed, classfile.Diff(old, class)
+	}
+	p.Version = old.Version
+	return p, nil
+}
+
+func (p *plan) apply(ctx context.Context, client *queue.Client) error {
+	if p.Change == unchanged {
+		return nil
+	}
+	stored, err := client.Classes().Put(ctx, p.class)
+	if err != nil {
+		return fmt.Errorf("class %s: %w", p.Class, err)
+	}
+	p.Applied, p.Version = true, stored.Version
+	return nil
+}

@@ -1,0 +1,8 @@
+package doctor
+
+var (
+	ExamineServer = examineServer
+	CheckLatency  = checkLatency
+	CheckClock    = checkClock
+	Merge         = merge
+)
