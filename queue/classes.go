@@ -32,7 +32,7 @@ func (s Classes) Put(ctx context.Context, class Class) (Class, error) {
 	for _, v := range class.settings() {
 		args = append(args, v)
 	}
-	for shard := len(s.c.tags) - 1; shard >= 0; shard-- { // the one that is read comes last: half a Put is not taken for all
+	for shard := range slices.Backward(s.c.tags) { // the one that is read comes last: half a Put is not taken for all
 		r, err := s.c.run(ctx, s.c.scripts.class, shard, "store class "+class.Name, args...)
 		if err != nil {
 			return class, err

@@ -166,13 +166,14 @@ func (s *seen) lookBucket(m *miniredis.Miniredis, key, name string) {
 func (s *seen) lookJobs(m *miniredis.Miniredis, refs []string) {
 	for _, ref := range refs {
 		key := exploreTag + "job:" + ref
-		number := m.HGet(key, "number")
+		_, bucket, _ := strings.Cut(m.HGet(key, "is"), "\n")
+		number, _, _ := strings.Cut(m.HGet(key, "meta"), " ")
 		member := m.HGet(key, "member")
 		if member != "" {
 			number, _, _ = strings.Cut(member, ":")
 		}
-		s.records[ref] = record{m.HGet(key, "bucket"), parse(number), member != "", parse(m.HGet(key, "expires"))}
-		if m.HGet(key, "payload") == "" && m.TTL(key) > 0 {
+		s.records[ref] = record{bucket, parse(number), member != "", parse(m.HGet(key, "expires"))}
+		if m.HGet(key, "run") == "" && m.TTL(key) > 0 {
 			s.put(ref, place{kind: "mark"})
 		} else if _, ok := s.places[ref]; !ok {
 			s.trouble = append(s.trouble, fmt.Sprintf("job %s is stored and nowhere: lost", ref))
@@ -212,7 +213,7 @@ func (x *explorer) checkIndex() {
 		earliest := slices.Min(slices.Collect(maps.Values(entries)))
 		at, ok := s.classes[class]
 		x.must(ok, "class %s has buckets and no entry in the due index", class)
-		x.must(s.paused[class] == math.IsInf(at, 1) || at == earliest, "paused class %s is at %.0f", class, at)
+		x.must(!s.paused[class] || math.IsInf(at, 1), "paused class %s is at %.0f", class, at)
 		x.must(s.paused[class] || at <= earliest, "class %s is at %.0f, its first bucket at %.0f", class, at, earliest)
 	}
 }

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spout-queue/spout/queue"
@@ -109,6 +110,7 @@ func (x *explorer) depart(w *exploreWorker, want int, classes []string, f fault)
 		x.must(err == nil || f != noFault || errors.Is(err, queue.ErrRefused), "depart: %v", err)
 		for _, j := range d.Jobs {
 			x.note("    %s %s/%s %s due %d", j.Ref, j.Class, j.Key, j.Stamp, j.Due.UnixMicro())
+			x.must(classes == nil || slices.Contains(classes, j.Class), "%s got a job of %s", w.name, j.Class)
 			w.known = append(w.known, queue.Verdict{Ref: j.Ref, Stamp: j.Stamp})
 		}
 		a.reply = d.Jobs

@@ -43,7 +43,7 @@ func TestExplore(t *testing.T) {
 	total := *exploreSeeds
 	if total == 0 {
 		if total = 1500; raceEnabled {
-			total = 150
+			total = 400
 		}
 	}
 	var next atomic.Int64

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/spout-queue/spout/internal/redistest"
 	"github.com/spout-queue/spout/queue"
 )
 
@@ -27,6 +29,21 @@ func must(t fataler, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// onBoth is redistest.Each for tests with many keys or calls. Its miniredis does not look for expired keys at every command.
+func onBoth(t *testing.T, test func(t *testing.T, rdb *redis.Client)) {
+	t.Helper()
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		test(t, redistest.Start(t).Client(t))
+	})
+	t.Run("miniredis", func(t *testing.T) {
+		t.Parallel()
+		rdb := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+		t.Cleanup(func() { _ = rdb.Close() })
+		test(t, rdb)
+	})
 }
 
 // openAt opens a client whose clock stands at start.

@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
-	"github.com/spout-queue/spout/internal/redistest"
 	"github.com/spout-queue/spout/queue"
 )
 
@@ -19,8 +18,7 @@ import (
 // the model, and departures with the pace.
 func TestLaws(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb *redis.Client) {
-		t.Parallel()
+	onBoth(t, func(t *testing.T, rdb *redis.Client) {
 		rapid.Check(t, func(rt *rapid.T) {
 			w := newLawWorld(t.Context(), rt, rdb)
 			rt.Repeat(map[string]func(*rapid.T){

@@ -154,6 +154,9 @@ const SettleMost = 64
 // Settle says what became of up to [SettleMost] departures of this outlet's worker. It tells for each whether it was taken:
 // a departure that is not out any more is refused. It is safe to repeat.
 func (o *Outlet) Settle(ctx context.Context, verdicts []Verdict) ([]bool, error) {
+	if len(verdicts) == 0 {
+		return nil, nil
+	}
 	args := make([]any, 0, 1+5*len(verdicts))
 	args = append(args, o.worker)
 	for _, v := range verdicts {

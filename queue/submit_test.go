@@ -20,7 +20,7 @@ import (
 // the scripts.
 func TestSubmitMany(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb *redis.Client) {
+	onBoth(t, func(t *testing.T, rdb *redis.Client) {
 		c := openAt(t, rdb, 4)
 		put(t, c, "c", 1000, "1000/1s")
 		var jobs []queue.Job
@@ -272,7 +272,7 @@ func TestFullBucketThatIsPausedTellsNoTime(t *testing.T) {
 // TestKeysSpreadOverShards: also keys that differ in their last digit only.
 func TestKeysSpreadOverShards(t *testing.T) {
 	t.Parallel()
-	c := openAt(t, redistest.MiniClient(t), 4)
+	c := openAt(t, redistest.Start(t).Client(t), 4)
 	put(t, c, "c", 1, "1/1s")
 	var jobs []queue.Job
 	for i := range 1000 {

@@ -29,10 +29,11 @@ type stage struct {
 	aborted context.Context // ends when the worker will not wait any longer
 	abort   context.CancelFunc
 
-	mu       sync.Mutex
-	attempts map[string]*attempt // by task id
-	last     map[string]*attempt // by bucket: the one that left it last
-	empty    chan struct{}       // closed while there are no attempts
+	mu        sync.Mutex
+	attempts  map[string]*attempt              // by task id
+	last      map[string]*attempt              // by bucket: the one that left it last
+	returning map[string]map[*attempt]struct{} // by bucket: see goBack
+	empty     chan struct{}                    // closed while there are no attempts
 }
 
 func newStage(s *Scheduler, h asynq.Handler) *stage {
@@ -41,7 +42,8 @@ func newStage(s *Scheduler, h asynq.Handler) *stage {
 	close(empty)
 	return &stage{
 		handler: h, freshness: s.o.Freshness, log: s.o.Logger, slots: s.slots, settles: s.settles,
-		aborted: aborted, abort: abort, attempts: map[string]*attempt{}, last: map[string]*attempt{}, empty: empty,
+		aborted: aborted, abort: abort, empty: empty,
+		attempts: map[string]*attempt{}, last: map[string]*attempt{}, returning: map[string]map[*attempt]struct{}{},
 	}
 }
 
@@ -115,7 +117,11 @@ func (st *stage) wait(d time.Duration) {
 func (st *stage) settle(a *attempt, v queue.Verdict) {
 	if a.settled.CompareAndSwap(false, true) {
 		v.Ref, v.Stamp = a.Ref, a.Stamp
-		st.settles[a.shard].add(v)
+		var taken func()
+		if v.Outcome == queue.Back {
+			taken = st.goBack(a)
+		}
+		st.settles[a.shard].add(v, taken)
 	}
 }
 
@@ -150,12 +156,11 @@ func (st *stage) ProcessTask(ctx context.Context, t *asynq.Task) error {
 		return nil
 	}
 	defer st.end(a)
-	if !a.awaitTurn() || time.Now().After(a.freshUntil) {
+	if !st.awaitTurn(a) || time.Now().After(a.freshUntil) {
 		st.stale(ctx, a)
 		return nil
 	}
 	st.staleRun.Store(0)
-	a.start()
 	err := st.run(ctx, a, t)
 	st.settle(a, st.verdict(a, err))
 	return nil
@@ -198,12 +203,20 @@ func (st *stage) run(ctx context.Context, a *attempt, t *asynq.Task) (err error)
 				slog.String("type", a.Type), slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 		}
 	}()
+	a.decide() // as late as can be: the next one of its bucket starts now
 	err = st.handler.ProcessTask(ctx, t)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	switch {
+	case err == nil:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = fmt.Errorf("timed out after %v: %w", a.Settings.Timeout, err)
+	case st.aborted.Err() != nil:
+		err = fmt.Errorf("%w: %w", errStopped, err)
 	}
 	return err
 }
+
+// errStopped marks what a handler returned after the worker had cut it short, in whatever words.
+var errStopped = errors.New("the worker stopped")
 
 // verdict reads what a handler returned.
 func (st *stage) verdict(a *attempt, err error) queue.Verdict {
@@ -216,7 +229,7 @@ func (st *stage) verdict(a *attempt, err error) queue.Verdict {
 	}](err); ok && back.GiveBack() {
 		return queue.Verdict{Outcome: queue.Back, Stale: true}
 	}
-	if st.aborted.Err() != nil && errors.Is(err, context.Canceled) {
+	if errors.Is(err, errStopped) {
 		return queue.Verdict{Outcome: queue.Back} // the worker's stop, not the job's failure
 	}
 	text := strings.TrimSuffix(err.Error(), ": "+asynq.SkipRetry.Error())

@@ -31,12 +31,14 @@ type drain struct {
 	fault backoff         // calls that failed in a row
 	freed <-chan struct{} // when not nil, slots are waited for
 
-	mu     sync.Mutex
-	mover  bool      // this worker was the last to move something
-	clock  clock     // the server's time in ours
-	at     time.Time // when to call next
-	due    time.Time // the server's time of what is expected then, zero for a mere poll
-	sooner chan struct{}
+	mu      sync.Mutex
+	mover   bool      // this worker was the last to move something
+	clock   clock     // the server's time in ours
+	at      time.Time // when to call next
+	due     time.Time // the server's time of what is expected then, zero for a mere poll
+	calling bool      // a call is under way
+	heard   time.Time // the earliest due of the hints that came meanwhile, zero for none
+	sooner  chan struct{}
 }
 
 func newDrain(s *Scheduler, outlet *queue.Outlet) *drain {
@@ -82,6 +84,7 @@ func (d *drain) sleep(ctx context.Context) bool {
 func (d *drain) schedule(at, due time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.calling, d.heard = false, time.Time{}
 	d.at, d.due = at, due
 }
 
@@ -91,24 +94,35 @@ func (d *drain) wake(w queue.Wake) {
 		return
 	}
 	d.mu.Lock()
-	at := time.Now()
-	if !d.clock.ours.IsZero() {
-		at = d.clock.local(w.Due)
+	defer d.mu.Unlock()
+	if d.calling { // it may have been too early to see what this is about: plan decides
+		if d.heard.IsZero() || w.Due.Before(d.heard) {
+			d.heard = w.Due
+		}
+		return
 	}
-	if !d.mover {
-		at = at.Add(jittered(slack))
-	}
-	earlier := at.Before(d.at)
-	if earlier {
-		d.at, d.due = at, w.Due
-	}
-	d.mu.Unlock()
-	if earlier {
+	if d.bringForward(w.Due) {
 		select {
 		case d.sooner <- struct{}{}:
 		default:
 		}
 	}
+}
+
+// bringForward makes the next call one for what is due then by the server's time, if that is earlier. mu is held.
+func (d *drain) bringForward(due time.Time) bool {
+	at := time.Now()
+	if !d.clock.ours.IsZero() {
+		at = d.clock.local(due)
+	}
+	if !d.mover {
+		at = at.Add(jittered(slack))
+	}
+	if !at.Before(d.at) {
+		return false
+	}
+	d.at, d.due = at, due
+	return true
 }
 
 // call makes one call and hands on what departed.
@@ -120,6 +134,9 @@ func (d *drain) call(ctx context.Context) {
 	want := d.s.slots.take(most)
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
+	d.mu.Lock()
+	d.calling = true
+	d.mu.Unlock()
 	sent := time.Now()
 	found, err := d.outlet.Depart(ctx, want, d.s.o.Classes)
 	got := time.Now()
@@ -158,20 +175,17 @@ func (d *drain) plan(found queue.Departures, want int, middle time.Time) {
 	case want > 0 && !d.due.IsZero() && !found.Now.Before(d.due):
 		d.mover = false // what was due then, another had moved
 	}
+	heard := d.heard
+	d.calling, d.heard = false, time.Time{}
 	d.at, d.due = middle.Add(poll), time.Time{}
-	if found.Wait < 0 {
-		d.freed = nil
-		return
-	}
 	if d.freed = nil; found.Wait == 0 && d.awaitSlotsLocked() {
 		return // more is due than there are slots for
 	}
-	at := middle.Add(found.Wait)
-	if !d.mover {
-		at = at.Add(jittered(slack))
+	if found.Wait >= 0 {
+		d.bringForward(found.Now.Add(found.Wait))
 	}
-	if at.Before(d.at) {
-		d.at, d.due = at, found.Now.Add(found.Wait)
+	if !heard.IsZero() && d.bringForward(heard) {
+		d.due = time.Time{} // this very call may have moved it, and not another worker
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -91,6 +92,9 @@ type Scheduler struct {
 // New prepares a scheduler that runs jobs with handler. The asynq server inside gets a Redis client of its own, made from
 // the options of the client's.
 func New(client *queue.Client, handler asynq.Handler, o Options) (*Scheduler, error) {
+	if handler == nil {
+		return nil, errors.New("scheduler: no handler: every job would die of it")
+	}
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -168,17 +172,37 @@ func (s *Scheduler) stop() error {
 
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
-	returned, failed := 0, error(nil)
-	for shard, settler := range s.settles {
-		left := settler.close(ctx)
+	returned, failed := make([]int, len(s.settles)), make([]error, len(s.settles))
+	var leaving sync.WaitGroup
+	for shard := range s.settles { // at once: one that is away must not keep the jobs of the others
+		leaving.Go(func() { returned[shard], failed[shard] = s.leave(ctx, shard) })
+	}
+	leaving.Wait()
+	total := len(unseen)
+	for _, n := range returned {
+		total += n
+	}
+	s.o.Logger.LogAttrs(ctx, slog.LevelInfo, "worker stopped", slog.String("worker", s.name), slog.Int("returned", total))
+	return errors.Join(failed...)
+}
+
+// leave says the last words to one shard, again and again until it has heard them or ctx ends.
+func (s *Scheduler) leave(ctx context.Context, shard int) (returned int, err error) {
+	left := s.settles[shard].close(ctx)
+	var fault backoff
+	for {
 		n, err := s.drains[shard].outlet.Leave(ctx)
 		returned += n
-		if err != nil {
-			failed = fmt.Errorf("scheduler: worker %s could not take its leave of shard %d; %d verdicts are lost "+
+		if err == nil {
+			return returned, nil
+		}
+		timer := time.NewTimer(fault.next())
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return returned, fmt.Errorf("scheduler: worker %s could not take its leave of shard %d; %d verdicts are lost "+
 				"and what it had out stays out until it is reclaimed: %w", s.name, shard, left, err)
 		}
 	}
-	s.o.Logger.LogAttrs(ctx, slog.LevelInfo, "worker stopped", slog.String("worker", s.name),
-		slog.Int("returned", returned+len(unseen)))
-	return failed
 }

@@ -17,10 +17,16 @@ type settler struct {
 	log    *slog.Logger
 
 	mu      sync.Mutex
-	pending []queue.Verdict
+	pending []verdict
 	busy    bool
 	idle    chan struct{} // closed when not busy
 	quit    chan struct{} // closed when retrying should end
+}
+
+// verdict is one on its way to Redis.
+type verdict struct {
+	queue.Verdict
+	taken func() // called when Redis has answered; nil for nothing to do
 }
 
 func newSettler(outlet *queue.Outlet, log *slog.Logger) *settler {
@@ -30,10 +36,10 @@ func newSettler(outlet *queue.Outlet, log *slog.Logger) *settler {
 }
 
 // add hands over one verdict; it never waits for Redis.
-func (s *settler) add(v queue.Verdict) {
+func (s *settler) add(v queue.Verdict, taken func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pending = append(s.pending, v)
+	s.pending = append(s.pending, verdict{v, taken})
 	if !s.busy {
 		s.busy = true
 		s.idle = make(chan struct{})
@@ -70,11 +76,15 @@ func (s *settler) flush() {
 const callTime = 5 * time.Second // for one call to Redis
 
 // settle repeats one batch until Redis answers or the worker gives up.
-func (s *settler) settle(batch []queue.Verdict) bool {
+func (s *settler) settle(batch []verdict) bool {
+	verdicts := make([]queue.Verdict, len(batch))
+	for i, v := range batch {
+		verdicts[i] = v.Verdict
+	}
 	var fault backoff
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), callTime)
-		taken, err := s.outlet.Settle(ctx, batch)
+		taken, err := s.outlet.Settle(ctx, verdicts)
 		cancel()
 		if err == nil {
 			if fault.failures > 0 {
@@ -96,10 +106,13 @@ func (s *settler) settle(batch []queue.Verdict) bool {
 	}
 }
 
-// report tells of verdicts that came too late: the departure had been given to another, or settled by an earlier try whose
-// reply was lost.
-func (s *settler) report(batch []queue.Verdict, taken []bool) {
+// report passes on that Redis has answered, and tells of verdicts that came too late: the departure had been given to
+// another, or settled by an earlier try whose reply was lost.
+func (s *settler) report(batch []verdict, taken []bool) {
 	for i, ok := range taken {
+		if batch[i].taken != nil {
+			batch[i].taken()
+		}
 		if !ok {
 			s.log.LogAttrs(context.Background(), slog.LevelWarn, "verdict refused: the departure is no longer out",
 				slog.String("ref", batch[i].Ref), slog.String("outcome", string(batch[i].Outcome)))

@@ -173,18 +173,7 @@ func submitted(ctx context.Context, b *bench) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		batches, err := inParallel(ctx, jobs/100, func(ctx context.Context, i int) error {
-			batch := make([]queue.Job, 100)
-			for n := range batch {
-				batch[n] = job("noop", (i*10+n%10)%buckets)
-			}
-			for _, r := range client.SubmitMany(ctx, batch) {
-				if r.Err != nil {
-					return r.Err
-				}
-			}
-			return nil
-		})
+		batches, err := inParallel(ctx, jobs/100, func(ctx context.Context, i int) error { return submitMany(ctx, client, i) })
 		if err != nil {
 			return nil, err
 		}
@@ -197,6 +186,20 @@ func submitted(ctx context.Context, b *bench) ([]row, error) {
 		{"SubmitMany(100 jobs of 10 buckets), jobs/s, 32 callers, against Enqueue", ">= 3", spanOf(many, "%.2f")},
 		{"(Submit/s)", "", spanOf(rate, "%.0f")},
 	}, nil
+}
+
+// submitMany submits 100 jobs of 10 buckets.
+func submitMany(ctx context.Context, client *queue.Client, i int) error {
+	batch := make([]queue.Job, 100)
+	for n := range batch {
+		batch[n] = job("noop", (i*10+n%10)%buckets)
+	}
+	for _, r := range client.SubmitMany(ctx, batch) {
+		if r.Err != nil {
+			return r.Err
+		}
+	}
+	return nil
 }
 
 // inParallel calls do n times from 32 goroutines.

@@ -14,7 +14,7 @@
 -- cost     O(log n) per job, 4 calls and 4 more for a bucket that was empty
 local FIELDS = 6
 -- Buckets that join in one call would depart together for ever; each starts this much (us) after the one before.
-local SPREAD = 100
+local SPREAD = 250
 local ADMITTED, DUPLICATE, FULL, CLASS_FULL, WOULD_EXPIRE, TOO_LARGE, CONFLICT, UNKNOWN_CLASS, COUNT = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local SICK = 10
 local NOW = int(now)
@@ -100,7 +100,7 @@ end
 -- spread gives an idle bucket its phase. Only buckets that would be due at once are moved.
 local function spread(b, c)
   if b.line + b.later > 0 or due(b, c) > 0 then return end
-  set_slot(b, min(joined * SPREAD, c.T / 10) - c.T)
+  set_slot(b, min(joined * SPREAD, c.T / 4) - c.T)
   joined = joined + 1
 end
 

@@ -1,0 +1,84 @@
+package scheduler_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// onCall is a hook around each script call of a client.
+type onCall func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error
+
+// ProcessHook implements redis.Hook.
+func (f onCall) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" || cmd.Name() == "eval" {
+			return f(ctx, cmd, next)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (onCall) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// DialHook implements redis.Hook.
+func (onCall) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// departure tells whether a call asks for departures, and for how many; only there the call number is a number.
+func departure(cmd redis.Cmder) (want int, ok bool) {
+	args := cmd.Args()
+	if len(args) < 9 {
+		return 0, false
+	}
+	if _, ok := args[5].(int64); !ok {
+		return 0, false
+	}
+	want, ok = args[7].(int)
+	return want, ok
+}
+
+// settlement tells whether a call settles departures.
+func settlement(cmd redis.Cmder) bool {
+	args := cmd.Args()
+	if len(args) < 10 {
+		return false
+	}
+	switch args[7] {
+	case "done", "dead", "back":
+		return true
+	}
+	return false
+}
+
+// pause waits on the clock of the bubble.
+func pause(d time.Duration) {
+	if d > 0 {
+		<-time.After(d)
+	}
+}
+
+// jittery is a network: most calls take up to 2 ms each way, one in twenty is answered late but in time.
+func jittery(seed uint64) onCall {
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(seed, 0))
+	upTo := func(d time.Duration) time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		if d > 0 && random.IntN(20) == 0 {
+			d = freshness * 3 / 4
+		}
+		return time.Duration(random.Int64N(int64(d)))
+	}
+	return func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+		pause(upTo(2*time.Millisecond) % (2 * time.Millisecond))
+		err := next(ctx, cmd)
+		pause(upTo(2 * time.Millisecond))
+		return err
+	}
+}
