@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -192,15 +193,15 @@ func TestRemove(t *testing.T) {
 			if err != nil || len(d.Jobs) != 1 {
 				t.Fatalf("%+v, %v; want one departure", d, err)
 			}
-			busy(t, c, func(b *queue.BusyError) bool { return b.Out == 1 })
+			busy(ctx, t, c, func(b *queue.BusyError) bool { return b.Out == 1 })
 			_, err = outlet.Settle(ctx, []queue.Verdict{{Ref: d.Jobs[0].Ref, Stamp: d.Jobs[0].Stamp, Outcome: outcome}})
 			must(t, err)
 		}
-		busy(t, c, func(b *queue.BusyError) bool { return b.Waiting == 2 })
+		busy(ctx, t, c, func(b *queue.BusyError) bool { return b.Waiting == 2 })
 		settle(queue.Done)
 		must(t, c.SetClock(ctx, start+10_000_000))
 		settle(queue.Dead)
-		busy(t, c, func(b *queue.BusyError) bool { return b.Dead == 1 && b.Waiting+b.Out == 0 })
+		busy(ctx, t, c, func(b *queue.BusyError) bool { return b.Dead == 1 && b.Waiting+b.Out == 0 })
 		if waiting, dead, err := c.Classes().Purge(ctx, "c"); waiting != 0 || dead != 1 || err != nil {
 			t.Errorf("purge: %d, %d, %v; want one dead", waiting, dead, err)
 		}
@@ -231,9 +232,9 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-func busy(t *testing.T, c *queue.Client, is func(*queue.BusyError) bool) {
+func busy(ctx context.Context, t *testing.T, c *queue.Client, is func(*queue.BusyError) bool) {
 	t.Helper()
-	err := c.Classes().Remove(t.Context(), "c")
+	err := c.Classes().Remove(ctx, "c")
 	if b, ok := errors.AsType[*queue.BusyError](err); !ok || !is(b) {
 		t.Errorf("remove: %v", err)
 	}

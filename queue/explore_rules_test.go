@@ -81,7 +81,9 @@ func (x *explorer) allowed(a act, ref string, from, to place, before *seen) bool
 	case "submit":
 		return (from.kind == "" || from.kind == "mark") && to.bucket != "" && to.kind != "out" && slices.Contains(a.refs, ref)
 	case "depart":
-		own := to.kind == "out" && to.worker == a.worker && (waits || from.worker == a.worker && from.stamp != to.stamp)
+		back = back && !x.knows(a.worker, ref, from.stamp)
+		again := from.worker == a.worker && from.stamp != to.stamp && !x.knows(a.worker, ref, from.stamp)
+		own := to.kind == "out" && to.worker == a.worker && (waits || again)
 		joined := from.kind == "later" && to.kind == "line" && from.score == to.score && to.score <= x.clock
 		return back || own || joined
 	case "leave":
@@ -94,6 +96,27 @@ func (x *explorer) allowed(a act, ref string, from, to place, before *seen) bool
 		return waits && final && from.bucket == a.bucket
 	}
 	return false
+}
+
+// knows tells whether a worker has heard of a departure: it may be running it.
+func (x *explorer) knows(worker, ref, stamp string) bool {
+	for _, w := range slices.Concat(x.workers, x.gone) {
+		for _, v := range w.known {
+			if w.name == worker && v.Ref == ref && v.Stamp == stamp {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// checkOut: after a call whose reply it has, a worker knows of all that it has out.
+func (x *explorer) checkOut(w *exploreWorker) {
+	for ref, p := range x.now.places {
+		if p.kind == "out" && p.worker == w.name {
+			x.must(x.knows(w.name, ref, p.stamp), "%s has %s out and was never told", w.name, ref)
+		}
+	}
 }
 
 // account keeps the ledger: every admission ends somewhere.

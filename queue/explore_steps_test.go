@@ -23,6 +23,9 @@ func (x *explorer) step() {
 		x.settleSome(w)
 	case n < 73:
 		x.leave(w, x.fate())
+		x.workers = slices.DeleteFunc(x.workers, func(v *exploreWorker) bool { return v == w })
+		x.gone = append(x.gone, w)
+		x.hire(x.client)
 	case n < 80:
 		x.operate()
 	case n < 84:
@@ -116,9 +119,11 @@ func (x *explorer) depart(w *exploreWorker, want int, classes []string, f fault)
 		a.reply = d.Jobs
 		if err != nil {
 			d.Wait = 0
+			return
 		}
-		if err == nil && d.Returned == 0 && len(d.Jobs) < want && classes == nil {
-			x.now = look(x.m)
+		x.now = look(x.m)
+		x.checkOut(w)
+		if d.Returned == 0 && len(d.Jobs) < want && classes == nil {
 			x.nothingOpen()
 		}
 	})
@@ -129,7 +134,11 @@ func (x *explorer) depart(w *exploreWorker, want int, classes []string, f fault)
 func (x *explorer) settleSome(w *exploreWorker) {
 	source := w
 	if x.random.IntN(8) == 0 {
-		source = x.workers[x.random.IntN(len(x.workers))]
+		all := slices.Concat(x.workers, x.gone)
+		source = all[x.random.IntN(len(all))]
+	}
+	if x.random.IntN(8) == 0 {
+		w = source // one that has left, perhaps
 	}
 	var verdicts []queue.Verdict
 	for _, v := range source.known[max(0, len(source.known)-6):] {

@@ -77,6 +77,7 @@ type explorer struct {
 	real    float64 // the time that never does: clock + back
 	classes map[string]queue.Class
 	workers []*exploreWorker
+	gone    []*exploreWorker // have left, or tried to; what they still have out returns when they try again
 	ids     []queue.Job
 	held    []act // what the calls on the way may do once they arrive
 
@@ -139,12 +140,19 @@ func (x *explorer) reset(seed int64) {
 	for _, name := range []string{"one", "two"} {
 		x.put(x.randomClass(name))
 	}
-	x.workers = nil
-	for i := range 2 + x.random.IntN(2) {
-		name := fmt.Sprint("w", i)
-		x.workers = append(x.workers, &exploreWorker{name: name, outlet: x.client.Outlet(name, 0)})
+	x.workers, x.gone = nil, nil
+	for range 2 + x.random.IntN(2) {
+		x.hire(x.client)
 	}
 	x.now = look(x.m)
+}
+
+// hire starts a worker under a name of its own.
+func (x *explorer) hire(c *queue.Client) *exploreWorker {
+	name := fmt.Sprint("w", len(x.workers)+len(x.gone))
+	w := &exploreWorker{name: name, outlet: c.Outlet(name, 0)}
+	x.workers = append(x.workers, w)
+	return w
 }
 
 func (x *explorer) randomClass(name string) queue.Class {
@@ -221,7 +229,7 @@ func (x *explorer) finish() {
 	for _, class := range slices.Sorted(maps.Keys(x.classes)) {
 		x.do(act{kind: "resume"}, func(*act) { _ = x.operator.Classes().Resume(x.ctx, class) })
 	}
-	for _, w := range x.workers {
+	for _, w := range slices.Concat(x.workers, x.gone) {
 		x.leave(w, noFault)
 	}
 	x.drain()
@@ -238,7 +246,7 @@ func (x *explorer) finish() {
 
 // drain empties all buckets as a worker does that sleeps exactly as long as it is told.
 func (x *explorer) drain() {
-	w := &exploreWorker{name: "last", outlet: x.operator.Outlet("last", 0)}
+	w := x.hire(x.operator)
 	for idle := 0; x.broken == nil; {
 		d := x.depart(w, 1+x.random.IntN(100), nil, noFault)
 		if len(d.Jobs) > 0 {

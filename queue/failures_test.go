@@ -1,10 +1,14 @@
 package queue_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -99,6 +103,45 @@ func TestLostReply(t *testing.T) {
 		}
 	})
 }
+
+// TestErrorsAreToldApart: unavailable only where nothing can have been carried out.
+func TestErrorsAreToldApart(t *testing.T) {
+	t.Parallel()
+	rdb, line := redistest.MiniClient(t), &unreliable{}
+	rdb.AddHook(line)
+	c, ctx := openAt(t, rdb, 1), t.Context()
+	put(t, c, "c", 10, "1/1s")
+	for _, test := range []struct {
+		err, want error
+		reason    queue.Reason
+	}{
+		{io.EOF, queue.ErrUnknown, queue.ReasonUnknown},
+		{context.DeadlineExceeded, queue.ErrUnknown, queue.ReasonUnknown},
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, queue.ErrUnknown, queue.ReasonUnknown},
+		{&net.OpError{Op: "write", Err: syscall.EPIPE}, queue.ErrUnknown, queue.ReasonUnknown},
+		{errors.New("anything else"), queue.ErrUnknown, queue.ReasonUnknown},
+		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, queue.ErrUnavailable, queue.ReasonUnavailable},
+		{redis.ErrPoolTimeout, queue.ErrUnavailable, queue.ReasonUnavailable},
+		{redis.ErrClosed, queue.ErrUnavailable, queue.ReasonUnavailable},
+		{replyError("LOADING Redis is loading the dataset in memory"), queue.ErrUnavailable, queue.ReasonUnavailable},
+		{replyError("OOM command not allowed when used memory > 'maxmemory'."), queue.ErrUnavailable, queue.ReasonStoreFull},
+	} {
+		line.err = test.err
+		_, single := c.Submit(ctx, newJob("c", "k", "1"))
+		_, settle := c.Outlet("w", 0).Settle(ctx, []queue.Verdict{{Ref: "r", Stamp: "1", Outcome: queue.Done}})
+		for what, err := range map[string]error{"submit": single, "settle": settle} {
+			if !errors.Is(err, test.want) || !errors.Is(err, test.err) && !errors.Is(test.err, io.EOF) || queue.ReasonOf(err) != test.reason {
+				t.Errorf("%s, %v: %v (%s), want %v (%s)", what, test.err, err, queue.ReasonOf(err), test.want, test.reason)
+			}
+		}
+	}
+}
+
+// replyError is an error that Redis itself replied with.
+type replyError string
+
+func (e replyError) Error() string { return string(e) }
+func (e replyError) RedisError()   {}
 
 // TestUnfitServers: Open says what is wrong with a server before anything is lost in it.
 func TestUnfitServers(t *testing.T) {

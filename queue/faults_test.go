@@ -23,6 +23,7 @@ const (
 // unreliable is a go-redis hook that lets a fault happen to the next script call. Calls must come one after the other.
 type unreliable struct {
 	next fault
+	err  error                         // what all script calls end with, when set
 	held []func(context.Context) error // delayed calls that have not arrived yet
 }
 
@@ -36,6 +37,9 @@ func (u *unreliable) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if !strings.HasPrefix(cmd.Name(), "eval") {
 			return next(ctx, cmd)
+		}
+		if u.err != nil {
+			return u.err
 		}
 		f := u.next
 		u.next = noFault

@@ -40,7 +40,7 @@ func onBoth(t *testing.T, test func(t *testing.T, rdb *redis.Client)) {
 	})
 	t.Run("miniredis", func(t *testing.T) {
 		t.Parallel()
-		rdb := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+		rdb := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr(), ReadTimeout: time.Minute, MaxRetries: -1})
 		t.Cleanup(func() { _ = rdb.Close() })
 		test(t, rdb)
 	})

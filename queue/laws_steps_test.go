@@ -84,10 +84,9 @@ func (w *lawWorld) checkPace(rt *rapid.T, b *modelBucket) {
 	if due := w.paces[b.name].depart(now, b.class.Class); now < due-blur {
 		rt.Fatalf("a departure of %s at %.3f, not before %.3f", b.name, now, due)
 	}
-	times := append(w.times[b.name], now)
-	w.times[b.name] = times
-	for i, since := range times {
-		if n := float64(len(times) - 1 - i); n*b.class.t > now-since+b.class.catchUp+blur {
+	w.times[b.name] = append(w.times[b.name], now)
+	for i, since := range w.times[b.name] {
+		if n := float64(len(w.times[b.name]) - 1 - i); n*b.class.t > now-since+b.class.catchUp+blur {
 			rt.Fatalf("%s: %.0f departures in %.0f us are too many", b.name, n+1, now-since)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 func TestLaws(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		rapid.Check(t, func(rt *rapid.T) {
 			w := newLawWorld(t.Context(), rt, rdb)
 			rt.Repeat(map[string]func(*rapid.T){

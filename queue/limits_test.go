@@ -43,7 +43,9 @@ func TestMaxJobs(t *testing.T) {
 			}
 		}
 		admit(t, c, newJobs("c", "another", 5)...)
-		refused(t, c, newJob("c", "third", "x"))
+		if full := refused(t, c, newJob("c", "third", "x")); full.Reason != queue.ReasonClassFull {
+			t.Errorf("%+v; want class_full", full)
+		}
 	})
 }
 

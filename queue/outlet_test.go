@@ -135,6 +135,7 @@ func TestDataLoss(t *testing.T) {
 func TestMoreThanABatch(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		c, ctx := openAt(t, rdb, 1), t.Context()
 		put(t, c, "fast", 1000, "10000/1s", func(c *queue.Class) { c.CatchUp = time.Second })
 		put(t, c, "slow", 1, "1/1h")
@@ -182,6 +183,7 @@ func TestMoreThanABatch(t *testing.T) {
 func TestManyExpireAtOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		c, ctx := openAt(t, rdb, 1), t.Context()
 		put(t, c, "c", 250, "1000/1s")
 		jobs := newJobs("c", "k", 250)

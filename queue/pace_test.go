@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,6 +126,30 @@ func TestWaitingIsGivenUp(t *testing.T) {
 		}
 		if _, err := c.SubmitWait(t.Context(), newJob("none", "k", "1")); !errors.Is(err, queue.ErrUnknownClass) {
 			t.Errorf("%v, want an unknown class", err)
+		}
+	})
+}
+
+// TestJoinsAtTheSameMoment: delayed jobs that join together leave in order of admission, before who comes at that moment.
+func TestJoinsAtTheSameMoment(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb *redis.Client) {
+		c := openAt(t, rdb, 8)
+		put(t, c, "c", 10, "1000/1s")
+		for i := range 20 { // in several shards
+			key, now := fmt.Sprint("k", i), start+int64(i)*1_000_000
+			must(t, c.SetClock(t.Context(), now))
+			first, second := newJob("c", key, "z"), newJob("c", key, "a")
+			first.NotBefore, second.NotBefore = time.UnixMicro(now+500_000), time.UnixMicro(now+500_000)
+			admit(t, c, first, second)
+			must(t, c.SetClock(t.Context(), now+500_000))
+			if r := admit(t, c, newJob("c", key, "new"))[0]; r.Position != 3 {
+				t.Errorf("%s: position %d, want 3", key, r.Position)
+			}
+			must(t, c.SetClock(t.Context(), now+504_000))
+			if ids := departAll(t, c); !slices.Equal(ids, []string{"z", "a", "new"}) {
+				t.Errorf("%s: departures %v, want z, a, new", key, ids)
+			}
 		}
 	})
 }

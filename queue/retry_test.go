@@ -76,6 +76,7 @@ func (b *drained) submit(job queue.Job) (*queue.FullError, error) {
 func TestRetryAfterIsTrue(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		rapid.Check(t, func(rt *rapid.T) {
 			rates := []queue.Rate{{1000, time.Second}, {7, time.Second}, {1, 2 * time.Second}}
 			class := queue.NewClass("c", rapid.IntRange(1, 6).Draw(rt, "capacity"), rapid.SampledFrom(rates).Draw(rt, "rate"))

@@ -21,6 +21,7 @@ import (
 func TestSubmitMany(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		c := openAt(t, rdb, 4)
 		put(t, c, "c", 1000, "1000/1s")
 		var jobs []queue.Job

@@ -79,7 +79,8 @@ func TestIdleWorker(t *testing.T) {
 			before := time.Now()
 			s.submit(t, "a/k", 1)
 			s.await(t, "a/k", i+1)
-			if late := time.Since(before); late > 6*time.Millisecond {
+			// The worker that moved something last is the one to be on time.
+			if late := time.Since(before); late > 6*time.Millisecond || i > 0 && late > 0 {
 				t.Errorf("job %d started %v after it was submitted", i, late)
 			}
 			pause(10*time.Second + 333*time.Millisecond)

@@ -22,6 +22,7 @@ import (
 
 // flow is one class of the half hour and what producers do to each of its buckets.
 type flow struct {
+	keys     int
 	together bool // all its buckets get their bursts at the same time
 	rate     queue.Rate
 	first    int           // jobs at the beginning
@@ -31,26 +32,25 @@ type flow struct {
 }
 
 const (
-	keysPerFlow = 5
-	halfHour    = 30 * time.Minute
-	lastBurst   = 25 * time.Minute
-	middle      = halfHour / 2
+	halfHour  = 30 * time.Minute
+	lastBurst = 25 * time.Minute
+	middle    = halfHour / 2
 )
 
 // flows are ten rates, from one a minute to fifty a second: backlogs for the whole time, bursts, single jobs.
 func flows() map[string]flow {
 	rate := func(limit int64, period time.Duration) queue.Rate { return queue.Rate{Limit: limit, Period: period} }
 	return map[string]flow{
-		"a": {rate: rate(1, time.Minute), first: 28},
-		"b": {rate: rate(3, time.Minute), first: 75},
-		"c": {together: true, rate: rate(7, time.Minute), first: 50, then: 30, every: 8 * time.Minute},
-		"d": {together: true, rate: rate(1, 5*time.Second), first: 200, late: rate(1, 2*time.Second)},
-		"e": {together: true, rate: rate(1, time.Second), first: 40, then: 40, every: 6 * time.Minute},
-		"f": {together: true, rate: rate(7, time.Second), first: 60, then: 60, every: 5 * time.Minute},
-		"g": {together: true, rate: rate(20, time.Second), first: 100, then: 100, every: 4 * time.Minute},
-		"h": {together: true, rate: rate(50, time.Second), first: 60, then: 60, every: 5 * time.Minute},
-		"i": {rate: rate(1, 3*time.Second), first: 1, then: 1, every: 20 * time.Second},
-		"j": {together: true, rate: rate(10, time.Minute), first: 165, late: rate(7, time.Minute)},
+		"a": {keys: 3, rate: rate(1, time.Minute), first: 28},
+		"b": {keys: 3, rate: rate(3, time.Minute), first: 75},
+		"c": {keys: 4, together: true, rate: rate(7, time.Minute), first: 50, then: 30, every: 8 * time.Minute},
+		"d": {keys: 5, together: true, rate: rate(1, 5*time.Second), first: 200, late: rate(1, 2*time.Second)},
+		"e": {keys: 5, together: true, rate: rate(1, time.Second), first: 40, then: 40, every: 6 * time.Minute},
+		"f": {keys: 7, together: true, rate: rate(7, time.Second), first: 45, then: 45, every: 5 * time.Minute},
+		"g": {keys: 8, together: true, rate: rate(20, time.Second), first: 60, then: 60, every: 4 * time.Minute},
+		"h": {keys: 7, together: true, rate: rate(50, time.Second), first: 50, then: 50, every: 5 * time.Minute},
+		"i": {keys: 3, rate: rate(1, 3*time.Second), first: 1, then: 1, every: 20 * time.Second},
+		"j": {keys: 5, together: true, rate: rate(10, time.Minute), first: 165, late: rate(7, time.Minute)},
 	}
 }
 
@@ -74,7 +74,7 @@ func TestHalfAnHour(t *testing.T) {
 		begun := time.Now()
 		var producers sync.WaitGroup
 		for name, f := range flows() {
-			for key := range keysPerFlow {
+			for key := range f.keys {
 				bucket := fmt.Sprintf("%s/key %d", name, key)
 				producers.Go(func() { produce(t, s, bucket, f, begun.Add(lastBurst)) })
 			}
@@ -108,6 +108,9 @@ func TestHalfAnHour(t *testing.T) {
 		}
 		pause(2*time.Minute + 2*time.Second) // two intervals of the slowest, and a poll
 		checkNothingLeft(t, s)
+		if total < 10_000 || len(s.buckets()) != 50 {
+			t.Errorf("%d jobs in %d buckets are not what this test is for", total, len(s.buckets()))
+		}
 		t.Logf("%d jobs", total)
 	})
 }
