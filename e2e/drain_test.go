@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/spout-queue/spout/internal/redistest"
+	"github.com/spout-queue/spout/queue"
 )
 
 const (
@@ -24,7 +27,8 @@ const (
 // TestDrain is the main job, end to end: buckets of different rates, workers that come and go, and a service that sees every
 // call in order, at pace, once.
 func TestDrain(t *testing.T) {
-	p := program{t, "redis://" + redistest.Start(t).Addr}
+	server := redistest.Start(t)
+	p := program{t, "redis://" + server.Addr}
 	up := newUpstream(t)
 	total := fill(t, p, up)
 
@@ -36,7 +40,7 @@ func TestDrain(t *testing.T) {
 	up.await(t, total/2)
 	p.worker()
 	up.await(t, total)
-	check(t, p, up, total)
+	check(t, p, up, total, server.Client(t))
 }
 
 // TestDrainCluster is the same on three masters with two workers.
@@ -52,7 +56,7 @@ func TestDrainCluster(t *testing.T) {
 	first.stop()
 	p.worker()
 	up.await(t, total)
-	check(t, p, up, total)
+	check(t, p, up, total, cluster.Client(t))
 }
 
 // fill applies a class per rate and submits jobs for all buckets, mixed, with producer bulk. It returns how many.
@@ -96,14 +100,25 @@ func write(t *testing.T, dir, name, text string) string {
 	return file
 }
 
-func check(t *testing.T, p program, up *upstream, total int) {
+func check(t *testing.T, p program, up *upstream, total int, rdb redis.UniversalClient) {
 	t.Helper()
+	client, err := queue.Open(t.Context(), rdb, queue.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if n := up.count(); n != total {
 		t.Errorf("%d calls came for %d jobs", n, total)
 	}
 	for i := range buckets {
-		interval := time.Second / time.Duration(slowest+i)
-		up.checkLaws(t, fmt.Sprintf("c%02d", i), (slowest+i)*lasts, interval, catchUp+freshness)
+		class := fmt.Sprintf("c%02d", i)
+		books, err := client.Books(t.Context(), class)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := (slowest + i) * lasts; books.Admitted != int64(n) || books.Dead != 0 || books.Waiting() != 0 {
+			t.Errorf("books of %s after %d jobs: %+v", class, n, books)
+		}
+		up.checkLaws(t, class, (slowest+i)*lasts, int(books.Returned), time.Second/time.Duration(slowest+i), catchUp+freshness)
 	}
 	for i := range buckets {
 		if dead := p.run("admin", "job", "ls", fmt.Sprintf("c%02d", i), "--state", "dead", "-o", "json"); dead != "" {

@@ -71,8 +71,9 @@ func (u *upstream) await(tb testing.TB, n int) {
 // the scheduler of a busy machine.
 const unsteady = 150 * time.Millisecond
 
-// checkLaws holds the arrivals of one bucket against laws 2, 3 and 6: in order, at pace, all of them, each once.
-func (u *upstream) checkLaws(tb testing.TB, bucket string, n int, interval, tolerance time.Duration) {
+// checkLaws holds the arrivals of one bucket against laws 2, 3 and 6: in order, at pace, all of them, each once. A departure
+// that was given back, because its worker was too slow to start it, is the one reason to leave after a later job.
+func (u *upstream) checkLaws(tb testing.TB, bucket string, n, returned int, interval, tolerance time.Duration) {
 	tb.Helper()
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -88,8 +89,8 @@ func (u *upstream) checkLaws(tb testing.TB, bucket string, n int, interval, tole
 	if err := conforms(u.seen[bucket], interval, tolerance+unsteady); err != nil {
 		tb.Errorf("bucket %s: %v", bucket, err)
 	}
-	if err := inOrder(u.seen[bucket]); err != nil {
-		tb.Errorf("bucket %s: %v", bucket, err)
+	if out := overtaken(u.seen[bucket]); out > returned {
+		tb.Errorf("bucket %s: %d calls came out of order, and only %d departures were given back", bucket, out, returned)
 	}
 }
 
@@ -108,18 +109,18 @@ func conforms(calls []arrival, interval, tolerance time.Duration) error {
 	return nil
 }
 
-// inOrder allows for calls that overtake on the way, not for jobs that depart out of order.
-func inOrder(calls []arrival) error {
+// overtaken counts the calls that came after one of a later job, by more than calls may overtake each other on the way.
+func overtaken(calls []arrival) (n int) {
 	highest, settled := -1, 0 // the highest number among the calls that came long enough before
 	for _, a := range calls {
 		for ; a.at.Sub(calls[settled].at) > unsteady; settled++ {
 			highest = max(highest, calls[settled].number)
 		}
 		if a.number < highest {
-			return fmt.Errorf("job %d was called more than %v after job %d", a.number, unsteady, highest)
+			n++
 		}
 	}
-	return nil
+	return n
 }
 
 func TestConformsFindsABurst(t *testing.T) {
@@ -142,15 +143,15 @@ func TestConformsFindsABurst(t *testing.T) {
 	}
 }
 
-func TestInOrderFindsASwap(t *testing.T) {
+func TestOvertakenFindsASwap(t *testing.T) {
 	t.Parallel()
 	t0 := time.Now()
 	calls := []arrival{{0, t0}, {2, t0.Add(200 * time.Millisecond)}, {1, t0.Add(300 * time.Millisecond)}}
-	if err := inOrder(calls); err != nil {
-		t.Errorf("overtaken on the way: %v", err)
+	if n := overtaken(calls); n != 0 {
+		t.Errorf("overtaken on the way: %d", n)
 	}
 	calls[2].at = t0.Add(400 * time.Millisecond)
-	if inOrder(calls) == nil {
-		t.Error("a job that came 200 ms after a later one was not found")
+	if n := overtaken(calls); n != 1 {
+		t.Errorf("a job that came 200 ms after a later one: %d found, want 1", n)
 	}
 }

@@ -12,6 +12,13 @@ import (
 // microseconds. Floats are exact here as long as intervals are whole; where they are not, blur is what may differ.
 const blur = 0.01
 
+// Buckets that would all be due at once get phases: SPREAD and the largest share of an interval in admit.lua, for those
+// that join in one call, and in depart.lua, for those that are late in one.
+const (
+	joinSpread, joinShare = 250, 4
+	lateSpread, lateShare = 100, 10
+)
+
 type modelJob struct {
 	ref, id, payload string
 	moment           float64 // it joins the line: the key of the order, together with
@@ -117,7 +124,7 @@ func (m *model) admit(s modelSubmission, joined *int) modelAnswer {
 	}
 	full := b.level() >= b.class.Capacity
 	if b.level() == 0 && m.due(b) <= m.now+blur {
-		b.slot, b.hasSlot = m.now+min(100*float64(*joined), b.class.t/10)-b.class.t, true
+		b.slot, b.hasSlot = m.now+min(joinSpread*float64(*joined), b.class.t/joinShare)-b.class.t, true
 		*joined++
 	}
 	from := max(s.notBefore, m.now)
@@ -293,7 +300,7 @@ func (m *model) takeSlot(b *modelBucket, behind *int) {
 		b.slot, b.hasSlot = due, true
 		return
 	}
-	b.slot, b.hasSlot = min(kept+min(100*float64(*behind), b.class.t/10), m.now), true
+	b.slot, b.hasSlot = min(kept+min(lateSpread*float64(*behind), b.class.t/lateShare), m.now), true
 	*behind++
 }
 

@@ -35,12 +35,12 @@ func TestDeparture(t *testing.T) {
 			Settings: &queue.Settings{Timeout: 7 * time.Second, HTTP: `{"allow_private":true,"hosts":["a:80"]}`},
 		}
 		later := queue.Departure{
-			Ref: r[1].Ref, Worker: "w", Due: at(100), Class: "plain", Key: "k", ID: "second", Type: queue.DefaultType,
+			Ref: r[1].Ref, Worker: "w", Due: at(joinSpread), Class: "plain", Key: "k", ID: "second", Type: queue.DefaultType,
 			Payload: []byte("null"), Settings: &queue.Settings{Timeout: 30 * time.Second},
 		}
 		opts := cmp.Options{cmpopts.IgnoreFields(queue.Departure{}, "Stamp", "Number"), cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })}
 		for backs := range 3 {
-			now := start + 100 + int64(backs)*200_000
+			now := start + joinSpread + int64(backs)*200_000
 			must(t, c.SetClock(ctx, now))
 			d, err := outlet.Depart(ctx, 10, nil)
 			if err != nil || len(d.Jobs) != 2 || d.Now.UnixMicro() != now {

@@ -38,7 +38,7 @@ func TestSickBucket(t *testing.T) {
 			t.Errorf("departures %v, want those of the good buckets", ids)
 		}
 		d, err := c.Outlet("w", 0).Depart(ctx, 10, nil)
-		if err != nil || d.Wait != 100*time.Millisecond-900*time.Microsecond || d.Visits != 0 {
+		if err != nil || micros(d.Wait) != 100_000+joinSpread-1000 || d.Visits != 0 {
 			t.Errorf("%+v, %v; want a wait until the next good one is due", d, err)
 		}
 		if b, err := c.Buckets().Get(ctx, "c", "bad"); err != nil || b.Sick == "" {
