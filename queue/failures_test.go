@@ -248,7 +248,8 @@ func TestStoreFull(t *testing.T) {
 // TestScriptFlush: whoever loses the scripts in the middle, nobody notices.
 func TestScriptFlush(t *testing.T) {
 	t.Parallel()
-	redistest.Each(t, func(t *testing.T, rdb *redis.Client) {
+	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		c, ctx := openAt(t, rdb, 1), t.Context()
 		flush := func() { t.Helper(); must(t, rdb.ScriptFlush(ctx).Err()) }
 		flush()

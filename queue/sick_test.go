@@ -170,3 +170,30 @@ func TestMissingJob(t *testing.T) {
 		}
 	})
 }
+
+// TestSickBucketAndItsClass: a bad bucket does not keep its class from being changed; who works on it alone is told.
+func TestSickBucketAndItsClass(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, rdb *redis.Client) {
+		c, ctx := openAt(t, rdb, 1), t.Context()
+		class := put(t, c, "c", 10, "1/1h")
+		admit(t, c, newJob("c", "bad", "1"), newJob("c", "good", "1"), newJob("c", "good", "2"))
+		must(t, c.SetClock(ctx, start+1000))
+		departAll(t, c)
+		spoil(t, rdb)
+		class.Rate = queue.Rate{Limit: 10, Period: time.Second}
+		if _, err := c.Classes().Put(ctx, class); err != nil {
+			t.Errorf("put: %v", err)
+		}
+		if err := c.Buckets().Pause(ctx, "c", "bad"); !errors.Is(err, queue.ErrUnavailable) {
+			t.Errorf("pause: %v, want it unavailable", err)
+		}
+		if b, err := c.Buckets().Get(ctx, "c", "bad"); err != nil || b.Sick == "" {
+			t.Errorf("bad bucket: %+v, %v; want it sick", b, err)
+		}
+		must(t, c.SetClock(ctx, start+101_000))
+		if ids := departAll(t, c); !slices.Equal(ids, []string{"2"}) {
+			t.Errorf("departures %v at the new rate, want 2", ids)
+		}
+	})
+}

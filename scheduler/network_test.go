@@ -63,22 +63,25 @@ func pause(d time.Duration) {
 	}
 }
 
-// jittery is a network: most calls take up to 2 ms each way, one in twenty is answered late but in time.
+// jittery is a network: a call takes up to 2 ms each way, and one in twenty is answered late, but in time for a start.
 func jittery(seed uint64) onCall {
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(seed, 0))
-	upTo := func(d time.Duration) time.Duration {
+	delays := func() (there, back time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
-		if d > 0 && random.IntN(20) == 0 {
-			d = freshness * 3 / 4
+		most := 2 * time.Millisecond
+		there = time.Duration(random.Int64N(int64(most)))
+		if random.IntN(20) == 0 {
+			most = freshness * 3 / 4
 		}
-		return time.Duration(random.Int64N(int64(d)))
+		return there, time.Duration(random.Int64N(int64(most)))
 	}
 	return func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
-		pause(upTo(2*time.Millisecond) % (2 * time.Millisecond))
+		there, back := delays()
+		pause(there)
 		err := next(ctx, cmd)
-		pause(upTo(2 * time.Millisecond))
+		pause(back)
 		return err
 	}
 }

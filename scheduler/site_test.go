@@ -42,14 +42,14 @@ type site struct {
 	changed chan struct{}        // closed and renewed with each start
 }
 
-// sending is one admitted job.
+// sending is one submitted job.
 type sending struct{ at time.Time }
 
 // start is one call of a handler.
 type start struct {
 	seq    int64 // among all starts of the site
 	at     time.Time
-	n      int // its payload: the how manieth job of its bucket, from 0
+	n      int // its payload: the number of the job in its bucket, from 0
 	worker int
 	id     string // the task's
 }

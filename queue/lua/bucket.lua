@@ -13,8 +13,7 @@ local purged, left = 0, 0
 
 local function purge(b, c)
   for _, place in ipairs({ 'later', 'line' }) do
-    local members = call('ZRANGE', P .. ':' .. place .. ':' .. b.name, 0, BATCH - 1 - purged)
-    if purged >= BATCH then members = {} end
+    local members = purged < BATCH and call('ZRANGE', P .. ':' .. place .. ':' .. b.name, 0, BATCH - 1 - purged) or {}
     for _, member in ipairs(members) do
       call('ZREM', P .. ':expiry:' .. b.name, member)
       drop_waiting(b, c, member, 'purged')
@@ -24,8 +23,14 @@ local function purge(b, c)
   left = b.line + b.later
 end
 
-for i = 2, #ARGV do
-  local b = bucket(ARGV[i])
+-- touch goes on where one of many buckets is broken; who works on one bucket is told.
+local function touch(name)
+  local ok, b = pcall(bucket, name)
+  if ok then b.changed = true else set_aside_sick(name, b) end
+end
+
+local function operate(name)
+  local b = bucket(name)
   b.changed = true
   call('HDEL', P .. ':sick', b.name)
   if op == 'pause' then
@@ -37,6 +42,10 @@ for i = 2, #ARGV do
   elseif op == 'purge' then
     purge(b, class(b.class))
   end
+end
+
+for i = 2, #ARGV do
+  if op == 'touch' then touch(ARGV[i]) else operate(ARGV[i]) end
 end
 finish()
 return { 'ok', purged, left }
