@@ -60,7 +60,7 @@ func departBench(b *testing.B, c *queue.Client, n int, settle func(*queue.Outlet
 		now += 1_000_000
 		must(b, c.SetClock(b.Context(), now))
 		for {
-			d, err := outlet.Depart(b.Context(), min(64, left), nil)
+			d, err := outlet.Depart(b.Context(), queue.Ask{Want: min(64, left)})
 			must(b, err)
 			left -= len(d.Jobs)
 			if settle(outlet, d.Jobs); len(d.Jobs) == 0 {

@@ -31,6 +31,12 @@ type Bucket struct {
 	Due time.Time
 	// Paused tells whether the bucket, or its class, is closed until resumed.
 	Paused bool
+	// Draining tells whether the bucket, or its class, admits nothing until resumed.
+	Draining bool
+	// Hold is until when the bucket is closed, by an operator or because its head waits out a backoff; zero when it is not.
+	Hold time.Time
+	// Out is how many of its jobs are out, -1 when the class does not count them (max_in_flight, order hold).
+	Out int
 	// Sick says why workers set the bucket aside; resume it when that is mended.
 	Sick string
 }
@@ -40,9 +46,9 @@ func (b Bucket) Name() string { return b.Class + "/" + b.Key }
 
 // MarshalJSON writes the bucket in the words of the design.
 func (b Bucket) MarshalJSON() ([]byte, error) {
-	due := ""
-	if !b.Due.IsZero() {
-		due = b.Due.UTC().Format(TimeFormat)
+	var out *int
+	if b.Out >= 0 {
+		out = &b.Out
 	}
 	return json.Marshal(struct {
 		Class    string `json:"class"`
@@ -53,9 +59,15 @@ func (b Bucket) MarshalJSON() ([]byte, error) {
 		Later    int    `json:"later"`
 		Rate     Rate   `json:"rate"`
 		Due      string `json:"due,omitempty"`
+		Hold     string `json:"hold,omitempty"`
 		Paused   bool   `json:"paused"`
+		Draining bool   `json:"draining,omitempty"`
+		Out      *int   `json:"out,omitempty"`
 		Sick     string `json:"sick,omitempty"`
-	}{b.Class, b.Key, b.Level, b.Capacity, b.Line, b.Later, b.Rate, due, b.Paused, b.Sick})
+	}{
+		b.Class, b.Key, b.Level, b.Capacity, b.Line, b.Later, b.Rate, shownTime(b.Due), shownTime(b.Hold),
+		b.Paused, b.Draining, out, b.Sick,
+	})
 }
 
 // List reads up to limit buckets of a class that have jobs, remember a slot or are paused, those due earliest first.
@@ -105,6 +117,7 @@ func (s Buckets) Get(ctx context.Context, class, key string) (Bucket, error) {
 func (s Buckets) read(ctx context.Context, shard int, settings Class, names []redis.Z) ([]Bucket, error) {
 	type calls struct {
 		line, later *redis.IntCmd
+		flight      *redis.IntCmd
 		own         *redis.SliceCmd
 		sick        *redis.StringCmd
 	}
@@ -115,7 +128,8 @@ func (s Buckets) read(ctx context.Context, shard int, settings Class, names []re
 		asked[i] = calls{
 			pipe.ZCard(ctx, s.c.key(shard, "line", name)),
 			pipe.ZCard(ctx, s.c.key(shard, "later", name)),
-			pipe.HMGet(ctx, s.c.key(shard, "bucket", name), "slot", "paused"),
+			pipe.SCard(ctx, s.c.key(shard, "flight", name)),
+			pipe.HMGet(ctx, s.c.key(shard, "bucket", name), "slot", "paused", "draining", "hold", "backoff"),
 			pipe.HGet(ctx, s.c.tags[shard]+":sick", name),
 		}
 	}
@@ -128,16 +142,35 @@ func (s Buckets) read(ctx context.Context, shard int, settings Class, names []re
 		states[i] = Bucket{
 			Class: settings.Name, Key: strings.TrimPrefix(fmt.Sprint(z.Member), settings.Name+"/"),
 			Level: line + later, Line: line, Later: later, Capacity: settings.Capacity, Rate: settings.Rate,
-			Paused: settings.Paused, Sick: asked[i].sick.Val(),
+			Paused: settings.Paused, Draining: settings.Draining, Out: -1, Sick: asked[i].sick.Val(),
 		}
-		if own := asked[i].own.Val(); len(own) == 2 {
-			states[i].Paused = states[i].Paused || own[1] != nil
-			if slot, ok := own[0].(string); ok {
-				states[i].Due = dueAfter(slot, settings.Rate)
-			}
+		if settings.bounded() {
+			states[i].Out = int(asked[i].flight.Val())
 		}
+		states[i].readOwn(asked[i].own.Val())
 	}
 	return states, nil
+}
+
+// readOwn reads the fields of the bucket's own hash.
+func (b *Bucket) readOwn(own []any) {
+	text := func(i int) string {
+		if i < len(own) {
+			if s, ok := own[i].(string); ok {
+				return s
+			}
+		}
+		return ""
+	}
+	if slot := text(0); slot != "" {
+		b.Due = dueAfter(slot, b.Rate)
+	}
+	b.Paused = b.Paused || text(1) != ""
+	b.Draining = b.Draining || text(2) != ""
+	backoff, _, _ := strings.Cut(text(4), " ")
+	if until := max(parseInt(text(3)), parseInt(backoff)); until > 0 {
+		b.Hold = time.UnixMicro(until).UTC()
+	}
 }
 
 // dueAfter is slot + T, rounded up to a microsecond.
@@ -153,17 +186,39 @@ func (s Buckets) Pause(ctx context.Context, class, key string) error {
 	return s.one(ctx, "pause", class, key)
 }
 
-// Resume opens a bucket again, also one that workers had set aside. Nothing is made up for.
+// Resume ends a pause and a drain, and opens a bucket that workers had set aside. Nothing is made up for.
 func (s Buckets) Resume(ctx context.Context, class, key string) error {
 	return s.one(ctx, "resume", class, key)
 }
 
+// Drain admits nothing more into a bucket and lets it empty, until Resume. What fails meanwhile comes back all the same.
+func (s Buckets) Drain(ctx context.Context, class, key string) error {
+	return s.one(ctx, "drain", class, key)
+}
+
+// Hold closes a bucket until a time, in place of any hold before; submissions go on. Nothing is made up for afterwards.
+func (s Buckets) Hold(ctx context.Context, class, key string, until time.Time) error {
+	if y := until.Year(); y < 1970 || y > 2200 {
+		return fmt.Errorf("%w: hold until %s is not between the years 1970 and 2200", ErrInvalid, until.Format(time.RFC3339))
+	}
+	return s.at(ctx, "hold", until.UnixMicro(), class, key)
+}
+
+// Unhold opens a bucket that is held, also one whose head waits out a backoff.
+func (s Buckets) Unhold(ctx context.Context, class, key string) error {
+	return s.one(ctx, "unhold", class, key)
+}
+
 func (s Buckets) one(ctx context.Context, op, class, key string) error {
+	return s.at(ctx, op, 0, class, key)
+}
+
+func (s Buckets) at(ctx context.Context, op string, until int64, class, key string) error {
 	if err := s.check(class, key); err != nil {
 		return err
 	}
 	name := class + "/" + key
-	_, err := s.c.bucketScript(ctx, shardOf(name, len(s.c.tags)), op, name)
+	_, err := s.c.bucketScript(ctx, shardOf(name, len(s.c.tags)), op, until, name)
 	return err
 }
 
@@ -186,7 +241,7 @@ func (s Buckets) Purge(ctx context.Context, class, key string) (int, error) {
 func (c *Client) purge(ctx context.Context, shard int, bucket string) (int, error) {
 	total := 0
 	for {
-		r, err := c.bucketScript(ctx, shard, "purge", bucket)
+		r, err := c.bucketScript(ctx, shard, "purge", 0, bucket)
 		if err != nil {
 			return total, err
 		}
@@ -197,8 +252,8 @@ func (c *Client) purge(ctx context.Context, shard int, bucket string) (int, erro
 	}
 }
 
-func (c *Client) bucketScript(ctx context.Context, shard int, op string, names ...string) (reply, error) {
-	args := []any{op}
+func (c *Client) bucketScript(ctx context.Context, shard int, op string, until int64, names ...string) (reply, error) {
+	args := []any{op, until}
 	for _, name := range names {
 		args = append(args, name)
 	}

@@ -35,8 +35,28 @@ type Class struct {
 	MaxPayload Size
 	// HTTP narrows or widens what http:call jobs of the class may reach.
 	HTTP HTTP
+	// MaxInFlight is the most departures of one bucket that may be out at once; 0 is no bound.
+	MaxInFlight int
+	// Overflow is what a full bucket does with a submission. Defaults to [Reject].
+	Overflow Overflow
+	// Retention is how long a finished job, its attempts and its result can be read; 0, the default, is not at all. At
+	// most 8760 h.
+	Retention time.Duration
+	// Retry says what becomes of a failed attempt.
+	Retry Retry
+	// MaxCrashes is how many workers a job may take down with it before it is dead, 1 to 100. The last one before that
+	// runs apart from other suspects; a job that never did is not condemned. Defaults to 3.
+	MaxCrashes int
+	// Dead bounds the dead jobs that are kept.
+	Dead DeadLimits
+	// Ack is what a receipt vouches for. Defaults to [AckMemory].
+	Ack Ack
+	// Pace says how exactly starts keep the interval. Defaults to [PaceNormal].
+	Pace Pace
 	// Paused tells whether the class is closed until it is resumed. It is not a setting: see [Classes.Pause].
 	Paused bool
+	// Draining tells whether the class admits nothing until it is resumed. It is not a setting: see [Classes.Drain].
+	Draining bool
 	// Version counts changes; [Classes.Put] sets it.
 	Version int64
 }
@@ -49,11 +69,63 @@ type HTTP struct {
 	Hosts []string `json:"hosts,omitempty" yaml:"hosts,omitempty"`
 }
 
+// Retry says what becomes of a failed attempt.
+type Retry struct {
+	// MaxAttempts is how many attempts may fail before the job is dead, 1 to 100. Defaults to 5.
+	MaxAttempts int
+	// Backoff and MaxBackoff bound the time before the next attempt, 1 ms to 720 h: after the n-th failure it is drawn
+	// from between Backoff and the smaller of MaxBackoff and Backoff * 2^n. Default to 1 s and 5 min.
+	Backoff, MaxBackoff time.Duration
+	// Order is where the job waits meanwhile. Defaults to [Park].
+	Order Order
+}
+
+// Order is where a job waits for its next attempt.
+type Order string
+
+// The orders.
+const (
+	Park Order = "park" // aside; then it re-enters its line at the head
+	Hold Order = "hold" // at the head of its line; nothing leaves the bucket before the job is final
+	Tail Order = "tail" // aside; then it re-enters its line at the tail
+)
+
+// Overflow is what a full bucket does with a submission.
+type Overflow string
+
+// The overflows.
+const (
+	Reject     Overflow = "reject"      // refuse it and say when to come back
+	DropOldest Overflow = "drop-oldest" // drop the job that would leave next, and admit it
+)
+
+// DeadLimits bound the dead jobs of a class. What is removed by them is counted.
+type DeadLimits struct {
+	// Max is the most that are kept, the newest; 0 to 10,000,000. Defaults to 100,000.
+	Max int
+	// Keep is how long each is kept, 1 s to 87600 h. Defaults to 720 h.
+	Keep time.Duration
+}
+
+// Pace says how exactly starts keep the interval.
+type Pace string
+
+// The paces.
+const (
+	// PaceNormal starts an attempt while its departure is good: starts conform to GCRA(T, catch_up + freshness).
+	PaceNormal Pace = "normal"
+	// PaceStrict asks Redis once more at the start of each attempt: starts conform to GCRA(T, [StrictFreshness]).
+	PaceStrict Pace = "strict"
+)
+
 // NewClass returns a class with the defaults of all optional settings.
 func NewClass(name string, capacity int, rate Rate) Class {
 	return Class{
 		Name: name, Capacity: capacity, Rate: rate,
 		CatchUp: 5 * time.Millisecond, Timeout: 30 * time.Second, MaxPayload: 256 << 10,
+		Overflow: Reject, MaxCrashes: 3, Ack: AckMemory, Pace: PaceNormal,
+		Retry: Retry{MaxAttempts: 5, Backoff: time.Second, MaxBackoff: 5 * time.Minute, Order: Park},
+		Dead:  DeadLimits{Max: 100_000, Keep: 720 * time.Hour},
 	}
 }
 
@@ -85,6 +157,21 @@ func (c Class) Validate() error {
 	within("timeout", c.Timeout, time.Millisecond, 24*time.Hour)
 	within("dedup", c.Dedup, 0, 8760*time.Hour)
 	check(c.MaxPayload >= 1 && c.MaxPayload <= MaxPayload, "max_payload %d is not between 1 and %d bytes", c.MaxPayload, MaxPayload)
+	check(c.MaxInFlight >= 0 && c.MaxInFlight <= 1_000_000, "max_in_flight %d is not between 0 and 1000000", c.MaxInFlight)
+	check(c.Overflow == Reject || c.Overflow == DropOldest, "overflow %q is neither reject nor drop-oldest", clip(string(c.Overflow)))
+	within("retention", c.Retention, 0, 8760*time.Hour)
+	check(c.Retry.MaxAttempts >= 1 && c.Retry.MaxAttempts <= 100, "retry.max_attempts %d is not between 1 and 100", c.Retry.MaxAttempts)
+	within("retry.backoff", c.Retry.Backoff, time.Millisecond, 720*time.Hour)
+	within("retry.max_backoff", c.Retry.MaxBackoff, time.Millisecond, 720*time.Hour)
+	check(c.Retry.MaxBackoff >= c.Retry.Backoff, "retry.max_backoff %v is below retry.backoff %v", c.Retry.MaxBackoff, c.Retry.Backoff)
+	check(slices.Contains([]Order{Park, Hold, Tail}, c.Retry.Order), "retry.order %q is none of park, hold and tail", clip(string(c.Retry.Order)))
+	check(c.MaxCrashes >= 1 && c.MaxCrashes <= 100, "max_crashes %d is not between 1 and 100", c.MaxCrashes)
+	check(c.Dead.Max >= 0 && c.Dead.Max <= 10_000_000, "dead.max %d is not between 0 and 10000000", c.Dead.Max)
+	within("dead.keep", c.Dead.Keep, time.Second, 87600*time.Hour)
+	if _, err := ParseAck(string(c.Ack)); err != nil {
+		bad = append(bad, strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": "))
+	}
+	check(c.Pace == PaceNormal || c.Pace == PaceStrict, "pace %q is neither normal nor strict", clip(string(c.Pace)))
 	for _, host := range c.HTTP.Hosts {
 		check(host != "" && !strings.ContainsAny(host, "/ @\r\n\t"), "http.hosts: %q is not a host or host:port", clip(host))
 	}
@@ -93,6 +180,9 @@ func (c Class) Validate() error {
 	}
 	return nil
 }
+
+// bounded tells whether the class bounds what one bucket may have out.
+func (c Class) bounded() bool { return c.MaxInFlight > 0 || c.Retry.Order == Hold }
 
 // Equal tells whether two classes have the same settings, whatever their versions.
 func (c Class) Equal(d Class) bool {
@@ -112,8 +202,31 @@ type classJSON struct {
 	Dedup      string `json:"dedup"`
 	MaxPayload Size   `json:"max_payload"`
 	HTTP       HTTP   `json:"http"`
-	Paused     bool   `json:"paused"`
-	Version    int64  `json:"version"`
+
+	MaxInFlight int       `json:"max_in_flight"`
+	Overflow    Overflow  `json:"overflow"`
+	Retention   string    `json:"retention"`
+	Retry       retryJSON `json:"retry"`
+	MaxCrashes  int       `json:"max_crashes"`
+	Dead        deadJSON  `json:"dead"`
+	Ack         Ack       `json:"ack"`
+	Pace        Pace      `json:"pace"`
+
+	Paused   bool  `json:"paused"`
+	Draining bool  `json:"draining"`
+	Version  int64 `json:"version"`
+}
+
+type retryJSON struct {
+	MaxAttempts int    `json:"max_attempts"`
+	Backoff     string `json:"backoff"`
+	MaxBackoff  string `json:"max_backoff"`
+	Order       Order  `json:"order"`
+}
+
+type deadJSON struct {
+	Max  int    `json:"max"`
+	Keep string `json:"keep"`
 }
 
 // MarshalJSON writes the class in the words of the class file.
@@ -121,7 +234,13 @@ func (c Class) MarshalJSON() ([]byte, error) {
 	j := classJSON{
 		Name: c.Name, Capacity: c.Capacity, Rate: c.Rate, CatchUp: duration(c.CatchUp), MaxJobs: c.MaxJobs,
 		Timeout: duration(c.Timeout), Dedup: duration(c.Dedup), MaxPayload: c.MaxPayload, HTTP: c.HTTP,
-		Paused: c.Paused, Version: c.Version,
+		MaxInFlight: c.MaxInFlight, Overflow: c.Overflow, Retention: duration(c.Retention),
+		Retry: retryJSON{
+			MaxAttempts: c.Retry.MaxAttempts, Backoff: duration(c.Retry.Backoff),
+			MaxBackoff: duration(c.Retry.MaxBackoff), Order: c.Retry.Order,
+		},
+		MaxCrashes: c.MaxCrashes, Dead: deadJSON{c.Dead.Max, duration(c.Dead.Keep)}, Ack: c.Ack, Pace: c.Pace,
+		Paused: c.Paused, Draining: c.Draining, Version: c.Version,
 	}
 	if c.MaxWait > 0 {
 		j.MaxWait = duration(c.MaxWait)
@@ -147,6 +266,18 @@ func (c Class) settings() []string {
 		"dedup", fmt.Sprint(c.Dedup.Microseconds()),
 		"max_payload", fmt.Sprint(int64(c.MaxPayload)),
 		"http", http,
+		"max_in_flight", fmt.Sprint(c.MaxInFlight),
+		"overflow", string(c.Overflow),
+		"retention", fmt.Sprint(c.Retention.Microseconds()),
+		"max_attempts", fmt.Sprint(c.Retry.MaxAttempts),
+		"backoff", fmt.Sprint(c.Retry.Backoff.Microseconds()),
+		"max_backoff", fmt.Sprint(c.Retry.MaxBackoff.Microseconds()),
+		"order", string(c.Retry.Order),
+		"max_crashes", fmt.Sprint(c.MaxCrashes),
+		"dead_max", fmt.Sprint(c.Dead.Max),
+		"dead_keep", fmt.Sprint(c.Dead.Keep.Microseconds()),
+		"ack", string(c.Ack),
+		"pace", string(c.Pace),
 		// For people who look; and a value of more than 64 bytes makes Redis keep the fields in a table, which it
 		// reads faster than a list of them.
 		"note", "written by Classes.Put, the same in all shards; durations are microseconds",
@@ -156,18 +287,16 @@ func (c Class) settings() []string {
 // readClass is the inverse of settings.
 func readClass(name string, h map[string]string) (Class, error) {
 	var r fields = h
-	c := Class{
-		Name:       name,
-		Capacity:   int(r.int("capacity")),
-		Rate:       Rate{Limit: r.int("limit"), Period: r.micros("period")},
-		CatchUp:    r.micros("catch_up"),
-		MaxWait:    r.micros("max_wait"),
-		MaxJobs:    int(r.int("max_jobs")),
-		Timeout:    r.micros("timeout"),
-		Dedup:      r.micros("dedup"),
-		MaxPayload: Size(r.int("max_payload")),
-		Paused:     h["paused"] != "",
-		Version:    r.int("version"),
+	c := NewClass(name, int(r.int("capacity")), Rate{Limit: r.int("limit"), Period: r.micros("period")})
+	c.CatchUp, c.MaxWait, c.Timeout, c.Dedup = r.micros("catch_up"), r.micros("max_wait"), r.micros("timeout"), r.micros("dedup")
+	c.MaxJobs, c.MaxPayload = int(r.int("max_jobs")), Size(r.int("max_payload"))
+	c.Paused, c.Draining, c.Version = h["paused"] != "", h["draining"] != "", r.int("version")
+	if h["order"] != "" { // a class of before retries has their defaults
+		c.MaxInFlight, c.MaxCrashes = int(r.int("max_in_flight")), int(r.int("max_crashes"))
+		c.Overflow, c.Ack, c.Pace = Overflow(h["overflow"]), Ack(h["ack"]), Pace(h["pace"])
+		c.Retention = r.micros("retention")
+		c.Retry = Retry{int(r.int("max_attempts")), r.micros("backoff"), r.micros("max_backoff"), Order(h["order"])}
+		c.Dead = DeadLimits{int(r.int("dead_max")), r.micros("dead_keep")}
 	}
 	if h["http"] != "" {
 		if err := json.Unmarshal([]byte(h["http"]), &c.HTTP); err != nil {
@@ -188,3 +317,6 @@ func duration(d time.Duration) string {
 	}
 	return s
 }
+
+// StrictFreshness is how long the start of an attempt with [PaceStrict] may take once it was permitted.
+const StrictFreshness = 10 * time.Millisecond

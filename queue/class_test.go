@@ -189,7 +189,7 @@ func TestRemove(t *testing.T) {
 		outlet := c.Outlet("w", 0)
 		settle := func(outcome queue.Outcome) {
 			t.Helper()
-			d, err := outlet.Depart(ctx, 1, nil)
+			d, err := outlet.Depart(ctx, queue.Ask{Want: 1})
 			if err != nil || len(d.Jobs) != 1 {
 				t.Fatalf("%+v, %v; want one departure", d, err)
 			}

@@ -41,11 +41,30 @@ func (s Classes) Put(ctx context.Context, class Class) (Class, error) {
 			return class, fmt.Errorf("%w: class %s was changed by somebody else just now (version %d); look at it and try again",
 				ErrConflict, class.Name, r.int(1))
 		}
+		if r.int(1) == 1 {
+			if err := s.track(ctx, shard, class.Name); err != nil {
+				return class, err
+			}
+		}
 		if err := s.reindex(ctx, shard, class.Name); err != nil {
 			return class, err
 		}
 	}
 	return class, nil
+}
+
+// track lets the buckets of a class that got its first bound count what they have out already.
+func (s Classes) track(ctx context.Context, shard int, name string) error {
+	workers, err := s.c.rdb.HKeys(ctx, s.c.tags[shard]+":workers").Result()
+	if err != nil {
+		return readError("read the workers", err)
+	}
+	for _, worker := range workers {
+		if _, err := s.c.run(ctx, s.c.scripts.class, shard, "count what class "+name+" has out", "track", name, worker); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // newestVersion is the highest version any shard has, 0 for a new class.
@@ -64,7 +83,7 @@ func (s Classes) newestVersion(ctx context.Context, name string) (int64, error) 
 // reindex moves the dues of a class's buckets to where its settings now put them, a bounded number per call.
 func (s Classes) reindex(ctx context.Context, shard int, name string) error {
 	return s.eachBucket(ctx, shard, name, func(names []string) error {
-		_, err := s.c.bucketScript(ctx, shard, "touch", names...)
+		_, err := s.c.bucketScript(ctx, shard, "touch", 0, names...)
 		return err
 	})
 }
@@ -127,7 +146,10 @@ func (s Classes) List(ctx context.Context) ([]Class, error) {
 // Pause closes all buckets of a class until Resume, in one step per shard. Submissions go on.
 func (s Classes) Pause(ctx context.Context, name string) error { return s.all(ctx, "pause", name) }
 
-// Resume opens them again. Nothing is made up for.
+// Drain admits nothing more to a class and lets its buckets empty, until Resume.
+func (s Classes) Drain(ctx context.Context, name string) error { return s.all(ctx, "drain", name) }
+
+// Resume ends a pause and a drain of the class. Nothing is made up for.
 func (s Classes) Resume(ctx context.Context, name string) error { return s.all(ctx, "resume", name) }
 
 func (s Classes) all(ctx context.Context, op, name string) error {
@@ -203,19 +225,8 @@ func (s Classes) Purge(ctx context.Context, name string) (waiting, dead int, err
 	if err != nil {
 		return waiting, 0, err
 	}
-	for shard := range s.c.tags {
-		for {
-			r, err := s.c.run(ctx, s.c.scripts.class, shard, "purge class "+name, "purge_dead", name)
-			if err != nil {
-				return waiting, dead, err
-			}
-			dead += int(r.int(1))
-			if r.int(2) == 0 {
-				break
-			}
-		}
-	}
-	return waiting, dead, nil
+	dead, err = s.c.Dead().Purge(ctx, name, "")
+	return waiting, dead, err
 }
 
 // PurgeWaiting drops all waiting jobs of a class and tells how many.

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,6 +21,9 @@ type Options struct {
 	// Shards is the number of slices of the key space, 1 to 256. It is written to Redis at first use (4 when zero) and
 	// cannot change afterwards; zero takes what is stored.
 	Shards int
+	// StoreShare is the share of Redis's maxmemory that is for jobs, above 0 and at most 1: where more is used, submissions
+	// are refused as [ReasonStoreFull], and what is there still drains. Defaults to [DefaultStoreShare].
+	StoreShare float64
 
 	clock string // what the scripts take for now_us; tests set it
 }
@@ -27,11 +31,16 @@ type Options struct {
 // DefaultPrefix begins all keys unless [Options] say otherwise.
 const DefaultPrefix = "spout"
 
+// DefaultStoreShare is the share of maxmemory for jobs, unless [Options] say otherwise.
+const DefaultStoreShare = 0.8
+
 const (
 	defaultShards = 4
-	// schemaVersion is the version of the data this program writes; schemaUnderstood the oldest it can work with.
-	schemaVersion    = 1
+	// schemaVersion is the version of the data this program writes; schemaUnderstood the oldest it can work with, and
+	// schemaOldest the oldest program that can work with its data.
+	schemaVersion    = 2
 	schemaUnderstood = 1
+	schemaOldest     = 2
 )
 
 // Client is one program's access to the buckets of one installation. Make one with [Open] and share it.
@@ -41,6 +50,10 @@ type Client struct {
 	prefix  string
 	tags    []string // {spout:0}, {spout:1}, …
 	doors   []*door  // one per shard: where single submissions are collected
+	acked   sync.Map // flightKind -> *door, for receipts that vouch for more than memory: nobody else waits for those
+	acks    *ackBook
+	store   *storeGauge
+	hall    *hall
 }
 
 var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,32}$`)
@@ -61,6 +74,12 @@ func Open(ctx context.Context, rdb redis.UniversalClient, o Options) (*Client, e
 	if !validPrefix.MatchString(o.Prefix) {
 		return nil, fmt.Errorf("%w: prefix %q is not 1 to 32 of A-Z a-z 0-9 _ . -", ErrInvalid, clip(o.Prefix))
 	}
+	if o.StoreShare == 0 {
+		o.StoreShare = DefaultStoreShare
+	}
+	if o.StoreShare < 0 || o.StoreShare > 1 {
+		return nil, fmt.Errorf("%w: store share %v is not between 0 and 1", ErrInvalid, o.StoreShare)
+	}
 	if o.Shards < 0 || o.Shards > 256 {
 		return nil, fmt.Errorf("%w: shards %d is not between 1 and 256", ErrInvalid, o.Shards)
 	}
@@ -74,8 +93,9 @@ func Open(ctx context.Context, rdb redis.UniversalClient, o Options) (*Client, e
 	}
 	for i := range shards {
 		c.tags = append(c.tags, "{"+o.Prefix+":"+strconv.Itoa(i)+"}")
-		c.doors = append(c.doors, newDoor(c, i))
+		c.doors = append(c.doors, newDoor(c, flightKind{shard: i}))
 	}
+	c.acks, c.store, c.hall = newAckBook(), newStoreGauge(c, o.StoreShare), newHall(c)
 	return c, c.scripts.load(ctx, rdb)
 }
 
@@ -97,7 +117,7 @@ var ErrSchema = errors.New("queue: schema")
 // agree compares versions and shards with what is stored, and stores them at first use.
 func (c *Client) agree(ctx context.Context, shards int) (int, error) {
 	key := c.prefix + ":meta"
-	v, err := c.scripts.schema.Run(ctx, c.rdb, []string{key}, schemaVersion, schemaUnderstood, shards, defaultShards).Slice()
+	v, err := c.scripts.schema.Run(ctx, c.rdb, []string{key}, schemaVersion, schemaUnderstood, shards, defaultShards, schemaOldest).Slice()
 	if err != nil {
 		return 0, redisError("read "+key, err)
 	}

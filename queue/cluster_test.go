@@ -30,7 +30,7 @@ func TestCluster(t *testing.T) {
 	done := 0
 	for shard := range c.Shards() {
 		outlet := c.Outlet("w", shard)
-		d, err := outlet.Depart(ctx, 100, nil)
+		d, err := outlet.Depart(ctx, queue.Ask{Want: 100})
 		must(t, err)
 		var verdicts []queue.Verdict
 		for _, j := range d.Jobs[:min(len(d.Jobs), queue.SettleMost)] {

@@ -19,15 +19,15 @@ const (
 // door collects the submissions of one shard for as long as a call is under way: none waits while the shard is idle, and
 // under load many share one round trip. Its goroutines live only while there is work, so that it needs no closing.
 type door struct {
-	c     *Client
-	shard int
+	c    *Client
+	kind flightKind
 
 	mu      sync.Mutex
 	waiting []*submission
 	flying  bool
 }
 
-func newDoor(c *Client, shard int) *door { return &door{c: c, shard: shard} }
+func newDoor(c *Client, kind flightKind) *door { return &door{c: c, kind: kind} }
 
 // submission is one job on its way through a script call.
 type submission struct {
@@ -35,6 +35,9 @@ type submission struct {
 	ref    string
 	digest string
 	others int64 // jobs of the class that wait in other shards; -1 not known
+	ack    Ack   // what the receipt is to vouch for; empty: memory, unless the class asks for more
+
+	storeFull bool
 
 	receipt Receipt
 	err     error
@@ -43,6 +46,7 @@ type submission struct {
 
 // submit passes one job through the door.
 func (d *door) submit(ctx context.Context, s *submission) (Receipt, error) {
+	s.done = make(chan struct{})
 	if ctx.Err() != nil {
 		return Receipt{}, notSent(ctx)
 	}
@@ -95,7 +99,7 @@ func (d *door) fly() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), flightTime)
-		d.c.admit(ctx, d.shard, batch)
+		d.c.admit(ctx, d.kind, batch)
 		cancel()
 		for _, s := range batch {
 			close(s.done)

@@ -20,6 +20,8 @@ var (
 	ErrTooLarge = errors.New("queue: too large")
 	// ErrUnknownClass: there is no such class. Nothing was changed.
 	ErrUnknownClass = errors.New("queue: unknown class")
+	// ErrDraining: the bucket or its class admits nothing until an operator resumes it. Nothing was changed.
+	ErrDraining = errors.New("queue: draining")
 	// ErrConflict: the identity belongs to a job of another type or payload. Nothing was changed.
 	ErrConflict = errors.New("queue: conflict")
 	// ErrNotFound: there is no such job or bucket, or it is gone.
@@ -40,6 +42,7 @@ const (
 	ReasonClassFull    Reason = "class_full"
 	ReasonStoreFull    Reason = "store_full"
 	ReasonWouldExpire  Reason = "would_expire"
+	ReasonDraining     Reason = "draining"
 	ReasonConflict     Reason = "conflict"
 	ReasonInvalid      Reason = "invalid"
 	ReasonTooLarge     Reason = "too_large"
@@ -99,6 +102,7 @@ func ReasonOf(err error) Reason {
 		{ErrTooLarge, ReasonTooLarge},
 		{ErrUnknownClass, ReasonUnknownClass},
 		{ErrConflict, ReasonConflict},
+		{ErrDraining, ReasonDraining},
 		{ErrUnknown, ReasonUnknown},
 	} {
 		if errors.Is(err, r.err) {
@@ -108,7 +112,11 @@ func ReasonOf(err error) Reason {
 	return ReasonUnavailable
 }
 
-// errStoreFull marks the error that Redis gives at its maxmemory.
+func drainingError(bucket string) error {
+	return fmt.Errorf("%w: bucket %s, or its class, admits nothing until it is resumed", ErrDraining, clip(bucket))
+}
+
+// errStoreFull marks a submission that came when Redis was at its maxmemory, or at the share of it that is for jobs.
 var errStoreFull = errors.New("redis is at its maxmemory")
 
 // redisError says of a failed call whether it can have been carried out. A reply, even an error, proves that it was not

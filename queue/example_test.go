@@ -96,7 +96,7 @@ func ExampleClient_SubmitWait() {
 	client.SubmitMany(ctx, []queue.Job{job("1"), job("2")})
 	time.AfterFunc(10*time.Millisecond, func() { // a worker drains the bucket
 		for shard := range client.Shards() {
-			_, _ = client.Outlet("worker", shard).Depart(ctx, 1, nil)
+			_, _ = client.Outlet("worker", shard).Depart(ctx, queue.Ask{Want: 1})
 		}
 	})
 	receipt, err := client.SubmitWait(ctx, job("3"))

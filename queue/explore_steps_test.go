@@ -108,7 +108,7 @@ func (x *explorer) depart(w *exploreWorker, want int, classes []string, f fault)
 	var d queue.Departures
 	x.do(act{kind: "depart", worker: w.name}, func(a *act) {
 		var err error
-		d, err = w.outlet.Depart(x.ctx, want, classes)
+		d, err = w.outlet.Depart(x.ctx, queue.Ask{Want: want, Classes: classes})
 		x.note("%s departs %d of %v (%s): wait %v, returned %d, %v", w.name, want, classes, f, d.Wait, d.Returned, err)
 		x.must(err == nil || f != noFault || errors.Is(err, queue.ErrRefused), "depart: %v", err)
 		for _, j := range d.Jobs {

@@ -33,7 +33,7 @@ func TestRedisDown(t *testing.T) {
 	_, submit := c.Submit(ctx, newJob("c", "k", "3"))
 	many := c.SubmitMany(ctx, newJobs("c", "k", 250))
 	_, wait := c.SubmitWait(ctx, newJob("c", "k", "4"))
-	_, depart := c.Outlet("w", 0).Depart(ctx, 1, nil)
+	_, depart := c.Outlet("w", 0).Depart(ctx, queue.Ask{Want: 1})
 	_, settle := c.Outlet("w", 0).Settle(ctx, []queue.Verdict{{Ref: r.Ref, Stamp: "1", Outcome: queue.Done}})
 	_, put := c.Classes().Put(ctx, queue.NewClass("d", 1, queue.Rate{Limit: 1, Period: time.Second}))
 	_, open := queue.Open(ctx, rdb, queue.Options{})
@@ -72,25 +72,25 @@ func TestLostReply(t *testing.T) {
 		}
 		outlet := c.Outlet("w", 0)
 		line.next = replyLost
-		if d, err := outlet.Depart(ctx, 10, nil); !errors.Is(err, queue.ErrUnknown) || len(d.Jobs) != 0 {
+		if d, err := outlet.Depart(ctx, queue.Ask{Want: 10}); !errors.Is(err, queue.ErrUnknown) || len(d.Jobs) != 0 {
 			t.Fatalf("depart: %+v, %v; want unknown", d, err)
 		}
-		d, err := outlet.Depart(ctx, 10, nil)
+		d, err := outlet.Depart(ctx, queue.Ask{Want: 10})
 		if err != nil || d.Returned != 1 || len(d.Jobs) != 0 {
 			t.Fatalf("next call: %+v, %v; want the job given back", d, err)
 		}
 		must(t, c.SetClock(ctx, start+100_000))
 		line.next = sentTwice
-		if d, err := outlet.Depart(ctx, 10, nil); !errors.Is(err, queue.ErrRefused) || len(d.Jobs) != 0 {
+		if d, err := outlet.Depart(ctx, queue.Ask{Want: 10}); !errors.Is(err, queue.ErrRefused) || len(d.Jobs) != 0 {
 			t.Fatalf("sent twice: %+v, %v; want it refused", d, err)
 		}
 		must(t, c.SetClock(ctx, start+200_000))
-		d, err = outlet.Depart(ctx, 10, nil)
+		d, err = outlet.Depart(ctx, queue.Ask{Want: 10})
 		if err != nil || d.Returned != 1 {
 			t.Fatalf("next call: %+v, %v; want the job given back", d, err)
 		}
 		must(t, c.SetClock(ctx, start+300_000))
-		if d, err = outlet.Depart(ctx, 10, nil); err != nil || len(d.Jobs) != 1 {
+		if d, err = outlet.Depart(ctx, queue.Ask{Want: 10}); err != nil || len(d.Jobs) != 1 {
 			t.Fatalf("at last: %+v, %v; want one job", d, err)
 		}
 		v := []queue.Verdict{{Ref: d.Jobs[0].Ref, Stamp: d.Jobs[0].Stamp, Outcome: queue.Done}}
@@ -219,7 +219,7 @@ func TestStoreFull(t *testing.T) {
 		must(t, c.Redis().ConfigSet(ctx, "maxmemory", "0").Err())
 		must(t, c.SetClock(ctx, start+int64(i)*10_000))
 		must(t, c.Redis().ConfigSet(ctx, "maxmemory", "1mb").Err())
-		d, err := outlet.Depart(ctx, 1, nil)
+		d, err := outlet.Depart(ctx, queue.Ask{Want: 1})
 		if err != nil || len(d.Jobs) != 1 {
 			t.Fatalf("departure %d: %+v, %v", i, d, err)
 		}
@@ -263,7 +263,7 @@ func TestScriptFlush(t *testing.T) {
 		waiting(t, c, "k", 3, "x", "j0", "j1")
 		flush()
 		outlet := c.Outlet("w", 0)
-		d, err := outlet.Depart(ctx, 1, nil)
+		d, err := outlet.Depart(ctx, queue.Ask{Want: 1})
 		if err != nil || len(d.Jobs) != 1 {
 			t.Fatalf("depart: %+v, %v", d, err)
 		}
@@ -298,7 +298,7 @@ func TestNothingIsLeft(t *testing.T) {
 			now += 71_429
 			must(t, c.SetClock(ctx, now))
 			for _, outlet := range outlets {
-				d, err := outlet.Depart(ctx, 100, nil)
+				d, err := outlet.Depart(ctx, queue.Ask{Want: 100})
 				must(t, err)
 				for i, j := range d.Jobs {
 					outcome := []queue.Outcome{queue.Done, queue.Back}[i%2]

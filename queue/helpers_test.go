@@ -122,7 +122,7 @@ func departAll(t *testing.T, c *queue.Client) []string {
 	for shard := range c.Shards() {
 		outlet := c.Outlet(worker, shard)
 		for {
-			d, err := outlet.Depart(t.Context(), 100, nil)
+			d, err := outlet.Depart(t.Context(), queue.Ask{Want: 100})
 			must(t, err)
 			for _, j := range d.Jobs {
 				ids = append(ids, j.ID)

@@ -33,6 +33,8 @@ type Job struct {
 	MaxWait time.Duration `json:"-"`
 	// NotBefore is when the job joins the line; until then it only holds a place. A zero or past time is now.
 	NotBefore time.Time `json:"-"`
+	// Ack is what the receipt must vouch for; empty means what the class asks for.
+	Ack Ack `json:"-"`
 }
 
 // name of the job's bucket.
@@ -78,6 +80,11 @@ func (j *Job) check() error {
 	}
 	if len(j.Payload) > MaxPayload {
 		return fmt.Errorf("%w: payload of %d bytes is above the %d that any class can allow", ErrTooLarge, len(j.Payload), MaxPayload)
+	}
+	if j.Ack != "" {
+		if _, err := ParseAck(string(j.Ack)); err != nil {
+			return err
+		}
 	}
 	if j.MaxWait < 0 {
 		return fmt.Errorf("%w: max_wait %v is negative", ErrInvalid, j.MaxWait)

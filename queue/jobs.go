@@ -2,11 +2,13 @@ package queue
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -14,13 +16,17 @@ import (
 // State is where a job is.
 type State string
 
-// The states of a job. A job that is done or was dropped is gone; within its dedup window Gone is what remains.
+// The states of a job.
 const (
-	Line  State = "line"  // waits in the line
-	Later State = "later" // delayed: joins the line later
-	Out   State = "out"   // departed, with an owner
-	Kept  State = "dead"  // failed, kept for an operator
-	Gone  State = "gone"  // only its identity is remembered
+	Line      State = "line"      // waits in the line
+	Later     State = "later"     // delayed, or parked after a failed attempt: joins the line later
+	Out       State = "out"       // departed, with an owner
+	Kept      State = "dead"      // failed, kept for an operator
+	Completed State = "done"      // its handler returned without error; kept for the class's retention
+	Expired   State = "expired"   // waited longer than it may; kept for the retention
+	Cancelled State = "cancelled" // by an operator or its producer; kept for the retention
+	Dropped   State = "dropped"   // by overflow drop-oldest; kept for the retention
+	Gone      State = "gone"      // it has ended, and only its identity is remembered
 )
 
 // JobState is what is known of one job.
@@ -30,7 +36,7 @@ type JobState struct {
 	Payload                   json.RawMessage
 	// Position in the line, 1 for the next to leave; 0 for a job that is not in it.
 	Position int
-	// AdmittedAt, the EstimatedStart that its receipt told, and for a delayed job when it joins.
+	// AdmittedAt, the EstimatedStart that its receipt told, and for a delayed or parked job when it joins.
 	AdmittedAt, EstimatedStart, NotBefore time.Time
 	// ExpiresAt is when it will have waited longer than it may; zero for never.
 	ExpiresAt time.Time
@@ -40,16 +46,70 @@ type JobState struct {
 	Attempts int
 	Error    string
 	EndedAt  time.Time
+	// DepartedAt of a job that is out.
+	DepartedAt time.Time
+	// GivenBack counts departures that became stale before the attempt started.
+	GivenBack int
+	// Crashes counts the workers that died with it since it last came in.
+	Crashes int
+	// Cancelling: it is out and was told to end.
+	Cancelling bool
+	// History is the attempts that ended, the last 100 of them; of a job that is simply done only those before the last,
+	// unless the class has a retention.
+	History []Attempt
+	// Result is what the handler wrote, at most [ResultMost] bytes of it.
+	Result []byte
+}
+
+// Attempt is one attempt that has ended.
+type Attempt struct {
+	Number int
+	// Outcome is done, failed, crashed or cancelled.
+	Outcome string
+	// Departed from the bucket, where it was Due. Started is when the handler was called, zero when that is not known.
+	Departed, Due, Started, Ended time.Time
+	// Worker that ran it.
+	Worker string
+	Error  string
+}
+
+// Lateness is the start seen from the due time; false when the start is not known.
+func (a Attempt) Lateness() (time.Duration, bool) {
+	return a.Started.Sub(a.Due), !a.Started.IsZero()
+}
+
+// MarshalJSON leaves out what an attempt does not have.
+func (a Attempt) MarshalJSON() ([]byte, error) {
+	var late *float64
+	if d, ok := a.Lateness(); ok {
+		ms := float64(d.Microseconds()) / 1000
+		late = &ms
+	}
+	return json.Marshal(struct {
+		Number     int      `json:"number"`
+		Outcome    string   `json:"outcome"`
+		Due        string   `json:"due,omitempty"`
+		Departed   string   `json:"departed"`
+		Started    string   `json:"started,omitempty"`
+		LatenessMS *float64 `json:"lateness_ms,omitempty"`
+		Ended      string   `json:"ended"`
+		Worker     string   `json:"worker"`
+		Error      string   `json:"error,omitempty"`
+	}{
+		a.Number, a.Outcome, shownTime(a.Due), shownTime(a.Departed), shownTime(a.Started), late, shownTime(a.Ended),
+		a.Worker, a.Error,
+	})
 }
 
 // MarshalJSON leaves out what a job does not have.
 func (j JobState) MarshalJSON() ([]byte, error) {
-	at := func(t time.Time) string {
-		if t.IsZero() {
-			return ""
-		}
-		return t.UTC().Format(TimeFormat)
+	result, encoded := "", ""
+	if utf8.Valid(j.Result) {
+		result = string(j.Result)
+	} else {
+		encoded = base64.StdEncoding.EncodeToString(j.Result)
 	}
+	at := shownTime
 	return json.Marshal(struct {
 		Ref            string          `json:"ref"`
 		Class          string          `json:"class"`
@@ -66,10 +126,18 @@ func (j JobState) MarshalJSON() ([]byte, error) {
 		Attempts       int             `json:"attempts,omitempty"`
 		Error          string          `json:"error,omitempty"`
 		EndedAt        string          `json:"ended_at,omitempty"`
+		DepartedAt     string          `json:"departed_at,omitempty"`
+		GivenBack      int             `json:"given_back,omitempty"`
+		Crashes        int             `json:"crashes,omitempty"`
+		Cancelling     bool            `json:"cancelling,omitempty"`
+		History        []Attempt       `json:"history,omitempty"`
+		Result         string          `json:"result,omitempty"`
+		ResultBase64   string          `json:"result_base64,omitempty"`
 		Payload        json.RawMessage `json:"payload,omitempty"`
 	}{
 		j.Ref, j.Class, j.Key, j.ID, j.Type, j.State, j.Position, at(j.AdmittedAt), at(j.EstimatedStart),
-		at(j.NotBefore), at(j.ExpiresAt), j.Worker, j.Attempts, j.Error, at(j.EndedAt), j.Payload,
+		at(j.NotBefore), at(j.ExpiresAt), j.Worker, j.Attempts, j.Error, at(j.EndedAt),
+		at(j.DepartedAt), j.GivenBack, j.Crashes, j.Cancelling, j.History, result, encoded, j.Payload,
 	})
 }
 
@@ -79,25 +147,42 @@ func (c *Client) Job(ctx context.Context, ref string) (JobState, error) {
 	if err != nil {
 		return JobState{}, err
 	}
-	h, err := c.rdb.HGetAll(ctx, c.key(shard, "job", ref)).Result()
-	if err != nil {
+	pipe := c.rdb.Pipeline()
+	alive := pipe.HGetAll(ctx, c.key(shard, "job", ref))
+	ended := pipe.HGetAll(ctx, c.key(shard, "ended", ref))
+	if _, err := pipe.Exec(ctx); err != nil {
 		return JobState{}, readError("read job "+ref, err)
 	}
+	h := alive.Val()
+	if h["run"] == "" && ended.Val()["is"] != "" { // a mark of the identity tells less
+		h = ended.Val()
+	}
 	if h["is"] == "" {
-		return JobState{}, fmt.Errorf("%w: job %s: it is done or was dropped, or never was", ErrNotFound, ref)
+		return JobState{}, fmt.Errorf("%w: job %s: it has ended, or never was", ErrNotFound, ref)
 	}
 	j := readJob(ref, h)
 	if j.State != "" {
 		return j, nil
 	}
-	return j, c.locate(ctx, shard, &j, h["member"])
+	number, _, _ := strings.Cut(h["meta"], " ")
+	return j, c.locate(ctx, shard, &j, number, h["member"])
 }
 
 func readJob(ref string, h map[string]string) JobState {
 	var f fields = h
 	j := JobState{
 		Ref: ref, ExpiresAt: f.time("expires"),
-		Attempts: int(f.int("attempts")), Error: h["error"], EndedAt: f.time("ended"), State: State(h["state"]),
+		Error: h["error"], EndedAt: f.time("ended"), State: State(h["state"]), Cancelling: h["cancel"] != "",
+	}
+	past := readPast(h["past"])
+	j.Attempts, j.GivenBack, j.Crashes = past.attempts, past.backs, past.crashes
+	for n := max(1, past.attempts-attemptsKept+1); n <= past.attempts; n++ {
+		if a, ok := readAttempt(n, h["a"+strconv.Itoa(n)]); ok {
+			j.History = append(j.History, a)
+		}
+	}
+	if h["result"] != "" {
+		j.Result = []byte(h["result"])
 	}
 	id, bucket, _ := strings.Cut(h["is"][min(digestLen, len(h["is"])):], "\n")
 	j.ID = id
@@ -105,7 +190,7 @@ func readJob(ref string, h map[string]string) JobState {
 	if meta := strings.Fields(h["meta"]); len(meta) == 6 { // see admit.lua
 		j.AdmittedAt = time.UnixMicro(parseInt(meta[1])).UTC()
 		j.EstimatedStart = j.AdmittedAt.Add(time.Duration(parseInt(meta[2])) * time.Microsecond)
-		if h["member"] != "" {
+		if h["member"] != "" && past.attempts == 0 {
 			j.NotBefore = time.UnixMicro(parseInt(meta[0])).UTC()
 		}
 	}
@@ -119,7 +204,7 @@ func readJob(ref string, h map[string]string) JobState {
 }
 
 // locate finds which place a job is in: exactly one, by the way the scripts move it.
-func (c *Client) locate(ctx context.Context, shard int, j *JobState, member string) error {
+func (c *Client) locate(ctx context.Context, shard int, j *JobState, number, member string) error {
 	bucket := j.Class + "/" + j.Key
 	if member == "" {
 		member = j.Ref
@@ -127,6 +212,7 @@ func (c *Client) locate(ctx context.Context, shard int, j *JobState, member stri
 	pipe := c.rdb.Pipeline()
 	rank := pipe.ZRank(ctx, c.key(shard, "line", bucket), member)
 	later := pipe.ZScore(ctx, c.key(shard, "later", bucket), member)
+	parked := pipe.ZScore(ctx, c.key(shard, "later", bucket), parkedMember(number, member))
 	workers := pipe.HKeys(ctx, c.tags[shard]+":workers")
 	if _, err := pipe.Exec(ctx); err != nil && !isNil(err) {
 		return readError("find job "+j.Ref, err)
@@ -136,17 +222,20 @@ func (c *Client) locate(ctx context.Context, shard int, j *JobState, member stri
 		j.State, j.Position = Line, int(rank.Val())+1
 		return nil
 	case later.Err() == nil:
-		j.State = Later
+		j.State, j.NotBefore = Later, time.UnixMicro(int64(later.Val())).UTC()
+		return nil
+	case parked.Err() == nil:
+		j.State, j.NotBefore = Later, time.UnixMicro(int64(parked.Val())).UTC()
 		return nil
 	}
 	j.State = Out
 	for _, worker := range workers.Val() {
-		has, err := c.rdb.HExists(ctx, c.key(shard, "out", worker), j.Ref).Result()
-		if err != nil {
+		entry, err := c.rdb.HGet(ctx, c.key(shard, "out", worker), j.Ref).Result()
+		if err != nil && !isNil(err) {
 			return readError("find job "+j.Ref, err)
 		}
-		if has {
-			j.Worker = worker
+		if stamp, _, ok := strings.Cut(entry, " "); ok {
+			j.Worker, j.DepartedAt = worker, time.UnixMicro(parseInt(stamp)).UTC()
 		}
 	}
 	return nil
@@ -159,7 +248,7 @@ func (c *Client) Jobs(ctx context.Context, class, key string, dead bool, limit i
 		return nil, err
 	}
 	if dead {
-		return c.deadJobs(ctx, class, key, limit)
+		return c.Dead().List(ctx, DeadQuery{Class: class, Key: key, Limit: limit})
 	}
 	buckets := []Bucket{{Class: class, Key: key}}
 	if key == "" {
@@ -207,46 +296,6 @@ func (c *Client) waitingJobs(ctx context.Context, bucket string, limit int) ([]J
 	return jobs, nil
 }
 
-func (c *Client) deadJobs(ctx context.Context, class, key string, limit int) ([]JobState, error) {
-	var jobs []JobState
-	for shard := range c.tags {
-		if key != "" && shard != shardOf(class+"/"+key, len(c.tags)) {
-			continue
-		}
-		some, err := c.deadOfShard(ctx, shard, class, key, limit)
-		if err != nil {
-			return nil, err
-		}
-		jobs = append(jobs, some...)
-	}
-	slices.SortStableFunc(jobs, func(a, b JobState) int { return b.EndedAt.Compare(a.EndedAt) })
-	return jobs[:min(limit, len(jobs))], nil
-}
-
-// deadOfShard reads the newest dead jobs of a class in one shard, page by page until there are enough of the key.
-func (c *Client) deadOfShard(ctx context.Context, shard int, class, key string, limit int) ([]JobState, error) {
-	var jobs []JobState
-	for from := int64(0); len(jobs) < limit; from += touchMost {
-		refs, err := c.rdb.ZRevRange(ctx, c.key(shard, "dead", class), from, from+touchMost-1).Result()
-		if err != nil {
-			return nil, readError("list dead jobs of class "+class, err)
-		}
-		some, err := c.readJobs(ctx, shard, refs)
-		if err != nil {
-			return nil, err
-		}
-		for _, j := range some {
-			if key == "" || j.Key == key {
-				jobs = append(jobs, j)
-			}
-		}
-		if len(refs) < touchMost {
-			break
-		}
-	}
-	return jobs, nil
-}
-
 // readJobs reads jobs by their members in a bucket. One that left in between is left out.
 func (c *Client) readJobs(ctx context.Context, shard int, members []string) ([]JobState, error) {
 	if len(members) == 0 {
@@ -270,3 +319,27 @@ func (c *Client) readJobs(ctx context.Context, shard int, members []string) ([]J
 	}
 	return jobs, nil
 }
+
+// attemptsKept is how many attempts of a job are remembered, see prelude.lua.
+const attemptsKept = 100
+
+// readAttempt reads what record in prelude.lua wrote.
+func readAttempt(number int, text string) (Attempt, bool) {
+	head, message, _ := strings.Cut(text, "\n")
+	f := strings.Fields(head)
+	if len(f) != 6 {
+		return Attempt{}, false
+	}
+	at := func(i int) time.Time {
+		if us := parseInt(f[i]); us > 0 {
+			return time.UnixMicro(us).UTC()
+		}
+		return time.Time{}
+	}
+	return Attempt{
+		Number: number, Outcome: f[0], Departed: at(1), Due: at(2), Started: at(3), Ended: at(4), Worker: f[5], Error: message,
+	}, true
+}
+
+// parkedMember names a parked job in later, see settle.lua.
+func parkedMember(number, member string) string { return "!" + number + ":" + member }

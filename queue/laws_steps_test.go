@@ -27,7 +27,7 @@ func (w *lawWorld) outlet(worker, shard int) *queue.Outlet {
 func (w *lawWorld) depart(rt *rapid.T) {
 	worker, shard := rapid.IntRange(0, 1).Draw(rt, "worker"), rapid.IntRange(0, w.client.Shards()-1).Draw(rt, "shard")
 	want := rapid.SampledFrom([]int{1, 2, 5, 100}).Draw(rt, "want")
-	d, err := w.outlet(worker, shard).Depart(w.ctx, want, nil)
+	d, err := w.outlet(worker, shard).Depart(w.ctx, queue.Ask{Want: want})
 	if err != nil || len(d.Jobs) > want {
 		rt.Fatalf("depart: %d of %d, %v", len(d.Jobs), want, err)
 	}

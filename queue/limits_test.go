@@ -158,7 +158,7 @@ func finishWithDedup(t *testing.T, rdb *redis.Client) *queue.Client {
 	receipts := admit(t, c, newJob("c", "k", "done"), newJob("c", "k", "dead"), newJob("c", "k", "purged"), expiring)
 	must(t, c.SetClock(ctx, start+1000))
 	outlet := c.Outlet("w", 0)
-	d, err := outlet.Depart(ctx, 2, nil)
+	d, err := outlet.Depart(ctx, queue.Ask{Want: 2})
 	if err != nil || len(d.Jobs) != 2 {
 		t.Fatalf("%+v, %v; want two departures", d, err)
 	}

@@ -18,6 +18,8 @@ type Outlet struct {
 	worker string
 	call   int64 // number of the last call sent
 	seen   int64 // number of the last call whose reply arrived
+	epoch  int64 // of the last reply: when the shard's data was found to be older than what happened
+	known  bool  // epoch has been read
 }
 
 // Outlet returns the outlet of a worker. The name must be random and new at each start of the worker, since departures
@@ -39,8 +41,12 @@ type Departure struct {
 	Payload        []byte
 	// Number is the job's place in the order of its bucket: lower leaves first.
 	Number int64
+	// Attempt is 1 for the first attempt. Departures that were given back do not count.
+	Attempt int
 	// Backs is how often a departure of this job was given back because it had become stale.
 	Backs int
+	// Suspect: the job's next crash is its last, so it must not run beside another suspect.
+	Suspect bool
 	// Settings of the class at this departure.
 	Settings *Settings
 }
@@ -50,6 +56,21 @@ type Settings struct {
 	Timeout time.Duration
 	// HTTP is the class's http settings as JSON, empty for the defaults.
 	HTTP string
+	// Retained: what a done job wrote, and when, is kept.
+	Retained bool
+	// Strict: see [PaceStrict].
+	Strict bool
+}
+
+// Ask is what a worker wants of one call of [Outlet.Depart].
+type Ask struct {
+	// Want is the most jobs to take, 0 to 100.
+	Want int
+	// Classes to take from; empty means all.
+	Classes []string
+	// Suspect: one of the jobs may be a suspect, see [Departure.Suspect]. A worker has at most one of them at a time, over all
+	// its shards.
+	Suspect bool
 }
 
 // Departures is the answer to one call of [Outlet.Depart].
@@ -63,22 +84,38 @@ type Departures struct {
 	Returned int
 	// Visits counts the buckets whose time had come. None, at a time when one was due, means another worker was first.
 	Visits int
+	// Cancelled are the refs of this worker's jobs whose attempts should end. They come again until a later call.
+	Cancelled []string
+	// Suspects counts jobs that stayed in line because they are suspects and none was asked for.
+	Suspects int
+	// Rollback is set once when the shard's data turns out to be older than what happened.
+	Rollback *Rollback
+}
+
+// Rollback says that a shard lost its latest changes: Redis was restarted or failed over. What was done after Known may be
+// gone, jobs admitted since may be lost and jobs settled since may run again. No bucket lets go before one interval after Since.
+type Rollback struct {
+	Since, Known time.Time
 }
 
 // ErrRefused says that the call number is not new, so nothing departed. It happens when the same call reached Redis twice, or when
-// Redis no longer knows the worker; the next call goes on by itself.
+// Redis no longer knows the worker, for it was taken for dead; the next call goes on by itself.
 var ErrRefused = errors.New("queue: departure call refused")
 
 // replyBytes bounds the payload of one reply.
 const replyBytes = 1 << 20
 
-// Depart asks for up to want jobs (0 to 100) of the given classes, all when empty, whose time has come. It is the worker's
-// heartbeat as well. After an error nothing of the call may be started: what it took goes back with the next call.
-func (o *Outlet) Depart(ctx context.Context, want int, classes []string) (Departures, error) {
+// Depart asks for jobs whose time has come. It is the worker's heartbeat as well. After an error nothing of the call may be
+// started: what it took goes back with the next call.
+func (o *Outlet) Depart(ctx context.Context, ask Ask) (Departures, error) {
 	o.call++
-	args := make([]any, 0, 5+len(classes))
-	args = append(args, o.worker, o.call, o.seen, min(want, batchMost), replyBytes)
-	for _, class := range classes {
+	suspects := 0
+	if ask.Suspect {
+		suspects = 1
+	}
+	args := make([]any, 0, 6+len(ask.Classes))
+	args = append(args, o.worker, o.call, o.seen, min(ask.Want, batchMost), replyBytes, suspects)
+	for _, class := range ask.Classes {
 		args = append(args, class)
 	}
 	r, err := o.c.run(ctx, o.c.scripts.depart, o.shard, "depart", args...)
@@ -104,7 +141,7 @@ func (o *Outlet) read(r reply) Departures {
 		if s, ok := v.([]any); ok {
 			settings[reply(s).text(0)] = &Settings{
 				Timeout: time.Duration(reply(s).int(2)) * time.Microsecond,
-				HTTP:    reply(s).text(3),
+				HTTP:    reply(s).text(3), Retained: reply(s).int(4) > 0, Strict: reply(s).int(5) == 1,
 			}
 		}
 	}
@@ -114,89 +151,74 @@ func (o *Outlet) read(r reply) Departures {
 		Wait:     time.Duration(r.int(2)) * time.Microsecond,
 		Returned: int(r.int(3)),
 		Visits:   int(r.int(4)),
+		Suspects: int(r.int(11)),
 		Jobs:     make([]Departure, 0, len(values)/departureFields),
 	}
 	for ; len(values) >= departureFields; values = values[departureFields:] {
 		class, key, _ := strings.Cut(buckets.text(int(values.int(3))-1), "/")
 		id, typ, payload := readRun(values.text(4))
+		past := readPast(values.text(5))
 		d.Jobs = append(d.Jobs, Departure{
 			Ref: values.text(0), Stamp: values.text(1), Worker: o.worker, Due: time.UnixMicro(values.int(2)),
-			Class: class, Key: key, ID: id, Type: typ, Payload: []byte(payload),
-			Backs: int(values.int(5)), Number: values.int(6), Settings: settings[class],
+			Class: class, Key: key, ID: id, Type: typ, Payload: []byte(payload), Number: values.int(6),
+			Attempt: past.attempts + 1, Backs: past.backs, Suspect: past.suspect, Settings: settings[class],
 		})
 	}
+	for i := range r.list(10) {
+		d.Cancelled = append(d.Cancelled, reply(r.list(10)).text(i))
+	}
+	if epoch := r.int(8); epoch != o.epoch {
+		if o.known || epoch == r.int(1) {
+			d.Rollback = &Rollback{Since: time.UnixMicro(epoch), Known: time.UnixMicro(r.int(9))}
+		}
+		o.epoch = epoch
+	}
+	o.known = true
 	return d
 }
 
-// Outcome is what became of a departure.
-type Outcome string
-
-// The outcomes of this version.
-const (
-	Done Outcome = "done" // the handler returned without error
-	Dead Outcome = "dead" // it failed; the job is kept with its error
-	Back Outcome = "back" // it did not start: the job returns to the head of its bucket
-)
-
-// Verdict settles one departure.
-type Verdict struct {
-	Ref, Stamp string
-	Outcome    Outcome
-	// Error is what a dead job is kept with, at most 4 KiB of it.
-	Error string
-	// Stale says of a Back that the departure had been out for too long to start.
-	Stale bool
+// past is what a job has been through.
+type past struct {
+	backs, attempts, fails, crashes int
+	suspect                         bool
 }
 
-// SettleMost is the most verdicts of one [Outlet.Settle].
-const SettleMost = 64
+// readPast reads what the scripts keep, see prelude.lua. Most jobs have no past.
+func readPast(text string) (p past) {
+	if text != "" {
+		suspect := 0
+		_, _ = fmt.Sscan(text, &p.backs, &p.attempts, &p.fails, &p.crashes, &suspect) // a job of before has fewer
+		p.suspect = suspect == 1
+	}
+	return p
+}
 
-// Settle says what became of up to [SettleMost] departures of this outlet's worker. It tells for each whether it was taken:
-// a departure that is not out any more is refused. It is safe to repeat.
-func (o *Outlet) Settle(ctx context.Context, verdicts []Verdict) ([]bool, error) {
-	if len(verdicts) == 0 {
-		return nil, nil
+// Start asks for permission to start an attempt of a class with [PaceStrict], when everything else is ready. It may start
+// after wait; false means that it may not within longest and has to be given back.
+func (o *Outlet) Start(ctx context.Context, d *Departure, longest time.Duration) (wait time.Duration, ok bool, err error) {
+	r, err := o.c.run(ctx, o.c.scripts.start, o.shard, "start", o.worker, d.Ref, d.Stamp, longest.Microseconds())
+	if err != nil || r.int(0) < 0 {
+		return 0, false, err
 	}
-	args := make([]any, 0, 1+5*len(verdicts))
-	args = append(args, o.worker)
-	for _, v := range verdicts {
-		stale := ""
-		if v.Stale {
-			stale = "1"
-		}
-		args = append(args, v.Ref, v.Stamp, string(v.Outcome), cut(v.Error, 4<<10), stale)
-	}
-	r, err := o.c.run(ctx, o.c.scripts.settle, o.shard, "settle", args...)
+	return time.Duration(r.int(0)) * time.Microsecond, true, nil
+}
+
+// Owned lists what Redis says that the worker has out: ref to stamp.
+func (o *Outlet) Owned(ctx context.Context) (map[string]string, error) {
+	out, err := o.c.rdb.HGetAll(ctx, o.c.key(o.shard, "out", o.worker)).Result()
 	if err != nil {
-		return nil, err
+		return nil, readError("read what worker "+o.worker+" has out", err)
 	}
-	taken := make([]bool, len(verdicts))
-	for i := range taken {
-		taken[i] = r.int(i) == 1
+	for ref, entry := range out {
+		out[ref], _, _ = strings.Cut(entry, " ")
 	}
-	return taken, nil
+	return out, nil
 }
 
 // Leave ends the worker's life in this shard: what it still has out returns to its buckets, in order. It tells how many.
 func (o *Outlet) Leave(ctx context.Context) (returned int, err error) {
-	for {
-		r, err := o.c.run(ctx, o.c.scripts.leave, o.shard, "leave", o.worker)
-		if err != nil {
-			return returned, err
-		}
-		returned += int(r.int(0))
-		if r.int(1) == 0 {
-			return returned, nil
-		}
-	}
-}
-
-// cut shortens a text to n bytes of valid UTF-8.
-func cut(s string, n int) string {
-	if len(s) > n {
-		s = s[:n]
-	}
-	return strings.ToValidUTF8(s, "\ufffd")
+	r, err := o.c.reclaim(ctx, o.shard, o.worker, "")
+	return r.Returned, err
 }
 
 // Wake says that a bucket of a class became the earliest due of its shard.

@@ -42,7 +42,7 @@ func TestDeparture(t *testing.T) {
 		for backs := range 3 {
 			now := start + joinSpread + int64(backs)*200_000
 			must(t, c.SetClock(ctx, now))
-			d, err := outlet.Depart(ctx, 10, nil)
+			d, err := outlet.Depart(ctx, queue.Ask{Want: 10})
 			if err != nil || len(d.Jobs) != 2 || d.Now.UnixMicro() != now {
 				t.Fatalf("%+v, %v; want two departures", d, err)
 			}
@@ -95,7 +95,7 @@ func TestDepartOnlyWhatIsServed(t *testing.T) {
 			{[]string{"c"}, 10, 0, 3*time.Second - 500*time.Microsecond},
 			{nil, 1, 1, time.Second - 500*time.Microsecond},
 		} {
-			d, err := outlet.Depart(ctx, step.want, step.classes)
+			d, err := outlet.Depart(ctx, queue.Ask{Want: step.want, Classes: step.classes})
 			if err != nil || len(d.Jobs) != step.got || max(d.Wait, -1) != step.wait {
 				t.Errorf("%v: %d departures, wait %v, %v; want %d, %v", step.classes, len(d.Jobs), d.Wait, err, step.got, step.wait)
 			}
@@ -115,17 +115,17 @@ func TestDataLoss(t *testing.T) {
 		c, ctx := openAt(t, rdb, 1), t.Context()
 		outlet := c.Outlet("w", 0)
 		for range 3 {
-			_, err := outlet.Depart(ctx, 1, nil)
+			_, err := outlet.Depart(ctx, queue.Ask{Want: 1})
 			must(t, err)
 		}
 		must(t, rdb.FlushAll(ctx).Err())
 		must(t, c.SetClock(ctx, start))
-		if _, err := outlet.Depart(ctx, 1, nil); !errors.Is(err, queue.ErrRefused) {
+		if _, err := outlet.Depart(ctx, queue.Ask{Want: 1}); !errors.Is(err, queue.ErrRefused) {
 			t.Errorf("forgotten: %v, want it refused", err)
 		}
 		put(t, c, "c", 10, "10/1s")
 		admit(t, c, newJob("c", "k", "1"))
-		if d, err := outlet.Depart(ctx, 1, nil); err != nil || len(d.Jobs) != 1 {
+		if d, err := outlet.Depart(ctx, queue.Ask{Want: 1}); err != nil || len(d.Jobs) != 1 {
 			t.Errorf("next call: %+v, %v; want one job", d, err)
 		}
 	})
@@ -155,7 +155,7 @@ func TestMoreThanABatch(t *testing.T) {
 		for len(got) < 350 && now < start+400_000 {
 			now += 10_000
 			must(t, c.SetClock(ctx, now))
-			d, err := outlet.Depart(ctx, 100, nil)
+			d, err := outlet.Depart(ctx, queue.Ask{Want: 100})
 			must(t, err)
 			for _, j := range d.Jobs {
 				got = append(got, j.ID)
@@ -196,7 +196,7 @@ func TestManyExpireAtOnce(t *testing.T) {
 			t.Errorf("level %d, want 151: a batch of the expired gone", r.Level)
 		}
 		outlet := c.Outlet("w", 0)
-		d, err := outlet.Depart(ctx, 10, nil)
+		d, err := outlet.Depart(ctx, queue.Ask{Want: 10})
 		if err != nil || len(d.Jobs) != 1 || d.Jobs[0].ID != "new" {
 			t.Errorf("%+v, %v; want the new one", d, err)
 		}
@@ -221,7 +221,7 @@ func TestReplySize(t *testing.T) {
 		must(t, c.SetClock(ctx, start+900_000))
 		outlet, got := c.Outlet("w", 0), 0
 		for range 20 {
-			d, err := outlet.Depart(ctx, 100, nil)
+			d, err := outlet.Depart(ctx, queue.Ask{Want: 100})
 			must(t, err)
 			total := 0
 			for _, j := range d.Jobs {

@@ -92,7 +92,7 @@ func TestWaitingForRoom(t *testing.T) {
 		admit(t, c, newJobs("c", "k", 2)...)
 		began := time.Now()
 		go func() {
-			time.AfterFunc(time.Minute, func() { _, _ = c.Outlet("w", 0).Depart(t.Context(), 1, nil) })
+			time.AfterFunc(time.Minute, func() { _, _ = c.Outlet("w", 0).Depart(t.Context(), queue.Ask{Want: 1}) })
 		}()
 		r, err := c.SubmitWait(t.Context(), newJob("c", "k", "waits"))
 		if err != nil || r.Status != queue.Admitted || r.Level != 2 {

@@ -29,7 +29,7 @@ func TestJobStates(t *testing.T) {
 		outlet := c.Outlet("w", int(rs[0].Ref[0]-'0'))
 		depart := func() queue.Departure {
 			t.Helper()
-			d, err := outlet.Depart(ctx, 1, nil)
+			d, err := outlet.Depart(ctx, queue.Ask{Want: 1})
 			if err != nil || len(d.Jobs) != 1 {
 				t.Fatalf("%+v, %v; want one departure", d, err)
 			}
@@ -150,7 +150,7 @@ func buryAll(t *testing.T, c *queue.Client) {
 			now += 1_000_000
 			must(t, c.SetClock(t.Context(), now))
 			outlet := c.Outlet(fmt.Sprint("worker ", workers.Add(1)), shard)
-			d, err := outlet.Depart(t.Context(), 1, nil)
+			d, err := outlet.Depart(t.Context(), queue.Ask{Want: 1})
 			must(t, err)
 			for _, j := range d.Jobs {
 				busy = true

@@ -29,10 +29,22 @@ type Receipt struct {
 	EstimatedStart time.Time
 	// Wait is EstimatedStart seen from the admission.
 	Wait time.Duration
+	// Ack is what the receipt vouches for.
+	Ack Ack
+	// Dropped is the ref of the job that a class with [DropOldest] dropped to make room for this one.
+	Dropped string
 }
 
 // TimeFormat is RFC 3339 with microseconds, the format of all times in JSON.
 const TimeFormat = "2006-01-02T15:04:05.000000Z07:00"
+
+// shownTime writes a time for JSON, nothing for none.
+func shownTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(TimeFormat)
+}
 
 // MarshalJSON writes the receipt in the shape that every door of the service uses. Times are UTC with microseconds,
 // fields in _ms whole milliseconds, rounded up.
@@ -46,9 +58,11 @@ func (r Receipt) MarshalJSON() ([]byte, error) {
 		Capacity       int    `json:"capacity"`
 		EstimatedStart string `json:"estimated_start"`
 		WaitMS         int64  `json:"wait_ms"`
+		Ack            Ack    `json:"ack,omitempty"`
+		Dropped        string `json:"dropped,omitempty"`
 	}{
 		r.Ref, r.ID, r.Status, r.Position, r.Level, r.Capacity,
-		r.EstimatedStart.UTC().Format(TimeFormat), Millis(r.Wait),
+		r.EstimatedStart.UTC().Format(TimeFormat), Millis(r.Wait), r.shownAck(), r.Dropped,
 	})
 }
 
@@ -58,4 +72,12 @@ func Millis(d time.Duration) int64 {
 		return 0
 	}
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+// shownAck leaves out what is the least that every receipt vouches for.
+func (r Receipt) shownAck() Ack {
+	if r.Ack == AckMemory {
+		return ""
+	}
+	return r.Ack
 }

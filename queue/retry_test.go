@@ -39,7 +39,7 @@ func newDrained(ctx context.Context, t fataler, rdb *redis.Client, class queue.C
 
 func (b *drained) depart(t fataler) {
 	t.Helper()
-	d, err := b.outlet.Depart(b.ctx, 100, nil)
+	d, err := b.outlet.Depart(b.ctx, queue.Ask{Want: 100})
 	must(t, err)
 	for range d.Jobs {
 		b.left = append(b.left, b.now)

@@ -12,17 +12,21 @@ import (
 //go:embed lua/*.lua
 var lua embed.FS
 
-// scripts are the programs that run inside Redis. Each is the clock, the prelude and its own file.
+// scripts are the programs that run inside Redis. Each is the clock, the prelude and its own file; those
+// that end departures share another.
 type scripts struct {
-	admit, depart, settle, leave, bucket, class, schema *redis.Script
+	admit, depart, start, settle, reclaim, bucket, class, job, audit, schema *redis.Script
 }
 
 func newScripts(clock string) scripts {
-	shared := source("prelude")
-	with := func(name string) *redis.Script { return redis.NewScript(clock + shared + source(name)) }
+	shared, returns := clock+source("prelude"), source("returns")
+	plain := func(name string) *redis.Script { return redis.NewScript(shared + source(name)) }
+	with := func(name string) *redis.Script { return redis.NewScript(shared + returns + source(name)) }
 	return scripts{
-		admit: with("admit"), depart: with("depart"), settle: with("settle"), leave: with("leave"),
-		bucket: with("bucket"), class: with("class"), schema: redis.NewScript(source("schema")),
+		admit: plain("admit"), bucket: plain("bucket"),
+		depart: with("depart"), start: with("start"), settle: with("settle"), reclaim: with("reclaim"),
+		class: with("class"), job: with("job"), audit: with("audit"),
+		schema: redis.NewScript(source("schema")),
 	}
 }
 
@@ -36,7 +40,7 @@ func source(name string) string {
 
 // load puts the scripts into Redis, so that the first calls need no second round trip.
 func (s scripts) load(ctx context.Context, rdb redis.UniversalClient) error {
-	for _, script := range []*redis.Script{s.admit, s.depart, s.settle, s.leave, s.bucket, s.class} {
+	for _, script := range []*redis.Script{s.admit, s.depart, s.start, s.settle, s.reclaim, s.bucket, s.class, s.job, s.audit} {
 		if err := script.Load(ctx, rdb).Err(); err != nil {
 			return redisError("load scripts", err)
 		}

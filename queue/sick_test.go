@@ -37,7 +37,7 @@ func TestSickBucket(t *testing.T) {
 		if ids := departAll(t, c); !slices.Equal(ids, []string{"1", "2"}) {
 			t.Errorf("departures %v, want those of the good buckets", ids)
 		}
-		d, err := c.Outlet("w", 0).Depart(ctx, 10, nil)
+		d, err := c.Outlet("w", 0).Depart(ctx, queue.Ask{Want: 10})
 		if err != nil || micros(d.Wait) != 100_000+joinSpread-1000 || d.Visits != 0 {
 			t.Errorf("%+v, %v; want a wait until the next good one is due", d, err)
 		}
@@ -99,7 +99,7 @@ func TestGivingBackToASickBucket(t *testing.T) {
 			if way == "next call" {
 				line.next = replyLost
 			}
-			d, err := outlet.Depart(ctx, 10, nil)
+			d, err := outlet.Depart(ctx, queue.Ask{Want: 10})
 			if (err != nil) != (way == "next call") || err == nil && len(d.Jobs) != 3 {
 				t.Fatalf("%s: %+v, %v; want three jobs", way, d, err)
 			}
@@ -118,7 +118,7 @@ func TestGivingBackToASickBucket(t *testing.T) {
 					t.Errorf("leave: %d, %v; want 3", n, err)
 				}
 			case "next call":
-				if d, err := outlet.Depart(ctx, 0, nil); d.Returned != 3 || err != nil {
+				if d, err := outlet.Depart(ctx, queue.Ask{Want: 0}); d.Returned != 3 || err != nil {
 					t.Errorf("next call: %+v, %v; want 3 returned", d, err)
 				}
 			}
@@ -148,7 +148,7 @@ func TestMissingJob(t *testing.T) {
 		must(t, rdb.Del(ctx, "{spout:0}:job:"+rs[0].Ref, "{spout:0}:job:"+rs[1].Ref).Err())
 		must(t, rdb.Set(ctx, "{spout:0}:job:"+rs[1].Ref, "not a job", 0).Err())
 		outlet := c.Outlet("w", 0)
-		d, err := outlet.Depart(ctx, 1, nil)
+		d, err := outlet.Depart(ctx, queue.Ask{Want: 1})
 		if err != nil || len(d.Jobs) != 1 || d.Jobs[0].ID != "j2" {
 			t.Fatalf("%+v, %v; want j2", d, err)
 		}

@@ -21,8 +21,12 @@ func (c *Client) Submit(ctx context.Context, job Job) (Receipt, error) {
 	if err != nil {
 		return Receipt{ID: job.ID}, err
 	}
-	s.done = make(chan struct{})
-	receipt, err := c.doors[s.shard(c)].submit(ctx, s)
+	receipt, err := c.door(s).submit(ctx, s)
+	if need, ok := errors.AsType[*ackError](err); ok { // by the class, which this client did not know
+		c.acks.learn(job.Class, need.ack)
+		s.ack = need.ack
+		receipt, err = c.door(s).submit(ctx, s)
+	}
 	receipt.ID, receipt.Ref = job.ID, s.ref
 	return receipt, err
 }
@@ -38,7 +42,7 @@ type Result struct {
 func (c *Client) SubmitMany(ctx context.Context, jobs []Job) []Result {
 	results := make([]Result, len(jobs))
 	all := make([]submission, len(jobs))
-	byShard := make([][]*submission, len(c.tags))
+	groups := map[flightKind][]*submission{}
 	for i := range jobs {
 		job := jobs[i]
 		s, err := c.prepare(&job)
@@ -47,16 +51,12 @@ func (c *Client) SubmitMany(ctx context.Context, jobs []Job) []Result {
 			continue
 		}
 		all[i] = *s
-		shard := s.shard(c)
-		byShard[shard] = append(byShard[shard], &all[i])
+		kind := flightKind{s.shard(c), s.ack}
+		groups[kind] = append(groups[kind], &all[i])
 	}
-	var wg sync.WaitGroup
-	for shard, subs := range byShard {
-		if len(subs) > 0 {
-			wg.Go(func() { c.admit(ctx, shard, subs) })
-		}
+	for len(groups) > 0 {
+		groups = c.admitGroups(ctx, groups)
 	}
-	wg.Wait()
 	for i := range all {
 		if s := &all[i]; s.job != nil {
 			s.receipt.ID, s.receipt.Ref = s.job.ID, s.ref
@@ -64,6 +64,33 @@ func (c *Client) SubmitMany(ctx context.Context, jobs []Job) []Result {
 		}
 	}
 	return results
+}
+
+// flightKind is what submissions that travel together have in common.
+type flightKind struct {
+	shard int
+	ack   Ack
+}
+
+// admitGroups sends all groups at once, and returns those whose class asks for another ack than they were sent with.
+func (c *Client) admitGroups(ctx context.Context, groups map[flightKind][]*submission) map[flightKind][]*submission {
+	var wg sync.WaitGroup
+	for kind, subs := range groups {
+		wg.Go(func() { c.admit(ctx, kind, subs) })
+	}
+	wg.Wait()
+	again := map[flightKind][]*submission{}
+	for kind, subs := range groups {
+		for _, s := range subs {
+			if need, ok := errors.AsType[*ackError](s.err); ok {
+				c.acks.learn(s.job.Class, need.ack)
+				s.ack = need.ack
+				kind := flightKind{kind.shard, s.ack}
+				again[kind] = append(again[kind], s)
+			}
+		}
+	}
+	return again
 }
 
 // SubmitWait submits a job and, while there is no room, waits as long as it is told and submits it again: the same job, so
@@ -117,15 +144,23 @@ func (c *Client) prepare(job *Job) (*submission, error) {
 		return nil, err
 	}
 	ref := refOf(shardOf(job.bucket(), len(c.tags)), job)
-	return &submission{job: job, ref: ref, digest: job.digest(), others: -1}, nil
+	ack := job.Ack
+	if ack == "" {
+		ack = c.acks.known(job.Class)
+	}
+	return &submission{job: job, ref: ref, digest: job.digest(), others: -1, ack: ack}, nil
 }
 
 func (s *submission) shard(c *Client) int { return shardOf(s.job.bucket(), len(c.tags)) }
 
 // admit sends submissions of one shard, in order, and sets each one's receipt or error. Those of classes with a bound over
 // all keys come back once for the number of jobs that wait in the other shards.
-func (c *Client) admit(ctx context.Context, shard int, subs []*submission) {
-	c.send(ctx, shard, subs)
+func (c *Client) admit(ctx context.Context, kind flightKind, subs []*submission) {
+	full := c.store.nearlyFull(ctx, kind.shard)
+	for _, s := range subs {
+		s.storeFull = full
+	}
+	c.send(ctx, kind, subs)
 	var again []*submission
 	for _, s := range subs {
 		if errors.Is(s.err, errCount) {
@@ -138,7 +173,7 @@ func (c *Client) admit(ctx context.Context, shard int, subs []*submission) {
 	counts := map[string]int64{}
 	for _, s := range again {
 		if _, ok := counts[s.job.Class]; !ok {
-			counts[s.job.Class], s.err = c.countElsewhere(ctx, shard, s.job.Class)
+			counts[s.job.Class], s.err = c.countElsewhere(ctx, kind.shard, s.job.Class)
 			if errors.Is(s.err, ErrUnavailable) {
 				setErr(again, s.err)
 				return
@@ -146,7 +181,7 @@ func (c *Client) admit(ctx context.Context, shard int, subs []*submission) {
 		}
 		s.others = counts[s.job.Class]
 	}
-	c.send(ctx, shard, again)
+	c.send(ctx, kind, again)
 }
 
 func setErr(subs []*submission, err error) {
@@ -156,7 +191,12 @@ func setErr(subs []*submission, err error) {
 }
 
 // send makes one round trip of as many script calls as the submissions need.
-func (c *Client) send(ctx context.Context, shard int, subs []*submission) {
+func (c *Client) send(ctx context.Context, kind flightKind, subs []*submission) {
+	shard := kind.shard
+	if kind.ack != "" && kind.ack != AckMemory {
+		c.sendAcked(ctx, kind, subs)
+		return
+	}
 	if len(subs) == batchLength(subs) {
 		v, err := c.scripts.admit.Run(ctx, c.rdb, []string{c.tags[shard]}, admitArgs(subs)...).Slice()
 		answer(subs, v, err)
@@ -213,14 +253,21 @@ func readRun(run string) (id, typ, payload string) {
 // options are empty for most jobs.
 func (s *submission) options() string {
 	j := s.job
-	if j.MaxWait == 0 && j.NotBefore.IsZero() && s.others < 0 {
+	if j.MaxWait == 0 && j.NotBefore.IsZero() && s.others < 0 && s.ack == "" && !s.storeFull {
 		return ""
+	}
+	flags := ""
+	if s.ack != "" {
+		flags += " a"
+	}
+	if s.storeFull {
+		flags += " f"
 	}
 	var notBefore int64
 	if !j.NotBefore.IsZero() {
 		notBefore = j.NotBefore.UnixMicro()
 	}
-	return fmt.Sprintf("%d %d %d", j.MaxWait.Microseconds(), notBefore, s.others)
+	return fmt.Sprintf("%d %d %d%s", j.MaxWait.Microseconds(), notBefore, s.others, flags)
 }
 
 // answer turns a script's reply into receipts and errors.
@@ -260,15 +307,25 @@ const (
 	saysUnknownClass
 	saysCount
 	saysSick
+	saysDraining
+	saysStoreFull
+	saysAck
 )
 
 func (s *submission) read(r reply) (Receipt, error) {
 	j := s.job
 	switch verdict := r.int(0); verdict {
 	case saysAdmitted:
-		return readReceipt(Admitted, r), nil
+		return s.receiptOf(Admitted, r), nil
 	case saysDuplicate:
-		return readReceipt(Duplicate, r), nil
+		return s.receiptOf(Duplicate, r), nil
+	case saysDraining:
+		return Receipt{}, drainingError(j.bucket())
+	case saysStoreFull:
+		return Receipt{}, fmt.Errorf("%w: submit %s: %w: %s", ErrUnavailable, clip(j.bucket()), errStoreFull,
+			"what is above the share for jobs is kept free so that it drains; come back later, or give it more memory")
+	case saysAck:
+		return Receipt{}, &ackError{ackOf(r.int(1))}
 	case saysFull:
 		return Receipt{}, j.full(ReasonFull, r)
 	case saysClassFull:
@@ -293,10 +350,15 @@ func (s *submission) read(r reply) (Receipt, error) {
 	}
 }
 
-func readReceipt(status Status, r reply) Receipt {
+func (s *submission) receiptOf(status Status, r reply) Receipt {
+	position, dropped, _ := strings.Cut(r.text(1), " ")
+	ack := s.ack
+	if ack == "" {
+		ack = AckMemory
+	}
 	wait, at := time.Duration(r.int(4))*time.Microsecond, time.UnixMicro(r.int(5)).UTC()
 	return Receipt{
-		Status: status, Position: int(r.int(1)), Level: int(r.int(2)), Capacity: int(r.int(3)),
+		Status: status, Position: int(parseInt(position)), Dropped: dropped, Ack: ack, Level: int(r.int(2)), Capacity: int(r.int(3)),
 		EstimatedStart: at.Add(wait), Wait: wait,
 	}
 }

@@ -97,7 +97,7 @@ func runVector(t *testing.T, rdb *redis.Client, v vector) {
 			class.Rate = interval(e.SetIntervalUS)
 			put()
 		case e.Depart != nil:
-			d, err := outlet.Depart(ctx, 100, nil)
+			d, err := outlet.Depart(ctx, queue.Ask{Want: 100})
 			if err != nil {
 				t.Fatalf("event %d at %d: %v", i, e.AtUS, err)
 			}

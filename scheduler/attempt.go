@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"strings"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +23,7 @@ type stage struct {
 	freshness time.Duration
 	log       *slog.Logger
 	slots     *slots
+	suspect   *token
 	settles   []*settler
 	staleRun  atomic.Int64 // stale departures in a row
 
@@ -41,7 +42,8 @@ func newStage(s *Scheduler, h asynq.Handler) *stage {
 	empty := make(chan struct{})
 	close(empty)
 	return &stage{
-		handler: h, freshness: s.o.Freshness, log: s.o.Logger, slots: s.slots, settles: s.settles,
+		handler: h, freshness: s.o.Freshness, log: s.o.Logger, slots: s.slots, suspect: s.suspect,
+		settles: s.settles,
 		aborted: aborted, abort: abort, empty: empty,
 		attempts: map[string]*attempt{}, last: map[string]*attempt{}, returning: map[string]map[*attempt]struct{}{},
 	}
@@ -52,8 +54,15 @@ type attempt struct {
 	queue.Departure
 	shard      int
 	freshUntil time.Time // on the monotonic clock
+	clock      clock     // the server's time, as of the departure
 	settled    atomic.Bool
 	turn       // among the attempts of its bucket
+
+	// stage.mu is held for these:
+	started time.Time          // when the handler was called
+	result  []byte             // what it wrote
+	end     context.CancelFunc // of the handler's context, nil before it is called
+	ended   error              // why it was called: errCancelled, errLost, or nil
 }
 
 func (a *attempt) taskID() string { return a.Ref + ":" + a.Stamp }
@@ -61,7 +70,7 @@ func (a *attempt) bucket() string { return a.Class + "/" + a.Key }
 
 func (a *attempt) headers() map[string]string {
 	h := map[string]string{
-		"Spout-Class": a.Class, "Spout-Key": a.Key, "Spout-Id": a.ID, "Spout-Ref": a.Ref, "Spout-Attempt": "1",
+		"Spout-Class": a.Class, "Spout-Key": a.Key, "Spout-Id": a.ID, "Spout-Ref": a.Ref, "Spout-Attempt": strconv.Itoa(a.Attempt),
 		"Spout-Due": a.Due.UTC().Format(queue.TimeFormat),
 	}
 	if a.Settings.HTTP != "" {
@@ -93,6 +102,9 @@ func (st *stage) end(a *attempt) {
 	st.mu.Lock()
 	delete(st.attempts, a.taskID())
 	st.leave(a)
+	if a.Suspect {
+		st.suspect.put()
+	}
 	if len(st.attempts) == 0 {
 		close(st.empty)
 	}
@@ -116,7 +128,7 @@ func (st *stage) wait(d time.Duration) {
 // settle gives the verdict on an attempt, once.
 func (st *stage) settle(a *attempt, v queue.Verdict) {
 	if a.settled.CompareAndSwap(false, true) {
-		v.Ref, v.Stamp = a.Ref, a.Stamp
+		v.Ref, v.Stamp, v.Class = a.Ref, a.Stamp, a.Class
 		var taken func()
 		if v.Outcome == queue.Back {
 			taken = st.goBack(a)
@@ -156,7 +168,7 @@ func (st *stage) ProcessTask(ctx context.Context, t *asynq.Task) error {
 		return nil
 	}
 	defer st.end(a)
-	if !st.awaitTurn(a) || time.Now().After(a.freshUntil) {
+	if !st.awaitTurn(a) || time.Now().After(a.freshUntil) || !st.permitted(ctx, a) {
 		st.stale(ctx, a)
 		return nil
 	}
@@ -187,13 +199,13 @@ const deafGrace = time.Second
 func (st *stage) run(ctx context.Context, a *attempt, t *asynq.Task) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, attemptKey{}, a), a.Settings.Timeout)
 	defer cancel()
+	if err := st.begin(a, cancel); err != nil {
+		return err
+	}
 	unhook := context.AfterFunc(st.aborted, cancel)
 	defer unhook()
 	deaf := time.AfterFunc(a.Settings.Timeout+deafGrace, func() {
-		st.settle(a, queue.Verdict{
-			Outcome: queue.Dead,
-			Error:   fmt.Sprintf("timed out after %v and ignored it: the handler had not returned %v later", a.Settings.Timeout, deafGrace),
-		})
+		st.deaf(a)
 	})
 	defer deaf.Stop()
 	defer func() {
@@ -211,29 +223,8 @@ func (st *stage) run(ctx context.Context, a *attempt, t *asynq.Task) (err error)
 		err = fmt.Errorf("timed out after %v: %w", a.Settings.Timeout, err)
 	case st.aborted.Err() != nil:
 		err = fmt.Errorf("%w: %w", errStopped, err)
+	default:
+		err = st.whyEnded(a, err)
 	}
 	return err
-}
-
-// errStopped marks what a handler returned after the worker had cut it short, in whatever words.
-var errStopped = errors.New("the worker stopped")
-
-// verdict reads what a handler returned.
-func (st *stage) verdict(a *attempt, err error) queue.Verdict {
-	if err == nil {
-		return queue.Verdict{Outcome: queue.Done}
-	}
-	if back, ok := errors.AsType[interface {
-		error
-		GiveBack() bool
-	}](err); ok && back.GiveBack() {
-		return queue.Verdict{Outcome: queue.Back, Stale: true}
-	}
-	if errors.Is(err, errStopped) {
-		return queue.Verdict{Outcome: queue.Back} // the worker's stop, not the job's failure
-	}
-	text := strings.TrimSuffix(err.Error(), ": "+asynq.SkipRetry.Error())
-	st.log.LogAttrs(context.Background(), slog.LevelInfo, "attempt failed", slog.String("ref", a.Ref),
-		slog.String("class", a.Class), slog.String("type", a.Type), slog.String("error", text))
-	return queue.Verdict{Outcome: queue.Dead, Error: text}
 }

@@ -28,7 +28,11 @@ type drain struct {
 	outlet *queue.Outlet
 	shard  int
 
-	fault backoff         // calls that failed in a row
+	fault    backoff // calls that failed in a row
+	lease    lease   // of what is out here
+	doubt    bool    // Redis may have out what this worker knows nothing of
+	stopping bool    // no further departures
+
 	freed <-chan struct{} // when not nil, slots are waited for
 
 	mu      sync.Mutex
@@ -42,7 +46,9 @@ type drain struct {
 }
 
 func newDrain(s *Scheduler, outlet *queue.Outlet) *drain {
-	return &drain{s: s, outlet: outlet, shard: len(s.drains), sooner: make(chan struct{}, 1)}
+	d := &drain{s: s, outlet: outlet, shard: len(s.drains), sooner: make(chan struct{}, 1)}
+	d.lease.lost = d.leaseLost
+	return d
 }
 
 // clock translates the server's times: its Now was ours at about the middle of the call.
@@ -50,9 +56,19 @@ type clock struct{ theirs, ours time.Time }
 
 func (c clock) local(t time.Time) time.Time { return c.ours.Add(t.Sub(c.theirs)) }
 
+func (c clock) server(t time.Time) time.Time { return c.theirs.Add(t.Sub(c.ours)) }
+
 // run calls until ctx ends. A call under way is waited for: its reply may hold jobs.
 func (d *drain) run(ctx context.Context) {
 	for d.sleep(ctx) {
+		d.call(context.WithoutCancel(ctx))
+	}
+}
+
+// beat calls without wanting anything, until ctx ends.
+func (d *drain) beat(ctx context.Context) {
+	d.stopping = true
+	for pause(ctx, poll) {
 		d.call(context.WithoutCancel(ctx))
 	}
 }
@@ -128,29 +144,42 @@ func (d *drain) bringForward(due time.Time) bool {
 // call makes one call and hands on what departed.
 func (d *drain) call(ctx context.Context) {
 	most := askMost
+	if d.stopping {
+		most = 0
+	}
 	if d.s.stage.staleRun.Load() >= staleTooOften {
-		most = 1
+		most = min(most, 1)
 	}
 	want := d.s.slots.take(most)
+	suspect := want > 0 && d.s.suspect.take()
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	d.mu.Lock()
 	d.calling = true
 	d.mu.Unlock()
 	sent := time.Now()
-	found, err := d.outlet.Depart(ctx, want, d.s.o.Classes)
+	found, err := d.outlet.Depart(ctx, queue.Ask{Want: want, Classes: d.s.o.Classes, Suspect: suspect})
 	got := time.Now()
+	if suspect && !slices.ContainsFunc(found.Jobs, func(j queue.Departure) bool { return j.Suspect }) {
+		d.s.suspect.put()
+	}
 	if err != nil {
 		d.s.slots.put(want)
 		d.failed(ctx, err)
 		return
 	}
 	d.recovered(ctx)
+	d.lease.renew(sent)
 	d.s.slots.put(want - len(found.Jobs))
 	d.plan(found, want, sent.Add(got.Sub(sent)/2))
+	times := clock{theirs: found.Now, ours: sent.Add(got.Sub(sent) / 2)}
 	for _, job := range found.Jobs {
-		d.start(ctx, &attempt{Departure: job, shard: d.shard, freshUntil: sent.Add(d.s.o.Freshness)})
+		d.start(ctx, &attempt{Departure: job, shard: d.shard, freshUntil: sent.Add(d.s.o.Freshness), clock: times})
 	}
+	for _, ref := range found.Cancelled {
+		d.s.stage.cancel(ref)
+	}
+	d.rolledBack(ctx, found.Rollback)
 }
 
 // start feeds one departure to asynq.

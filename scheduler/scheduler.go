@@ -9,12 +9,23 @@
 //
 //	Spout-Class, Spout-Key, Spout-Id   the job's identity
 //	Spout-Ref                          its ref
-//	Spout-Attempt                      1 for the first attempt
+//	Spout-Attempt                      1 for the first attempt; departures that were given back do not count
 //	Spout-Due                          when it was to leave its bucket, RFC 3339 with microseconds
 //	Spout-Http                         the class's http settings as JSON, when they are not the defaults
 //
-// What a handler returns decides: nil is done; an error with a method GiveBack() bool that says true returns the job to the
-// head of its bucket, as if it had not started; anything else, a panic too, makes the job dead, kept with its error.
+// What a handler returns decides. Nil is done, and what it wrote to its ResultWriter is kept for the class's retention. Any
+// error, a panic or a missed deadline too, is a failed attempt: the job goes back to its bucket, waits out its backoff and
+// departs again at the bucket's rate, or is dead after the class's max_attempts. An error may say more:
+//
+//	asynq.SkipRetry in its chain       another attempt would be no use: the job is dead at once
+//	RetryAfter() time.Duration         the backoff of this failure, in place of the class's
+//	GiveBack() bool                    true: the attempt did not start; the job returns to the head of its bucket
+//
+// # Crashes
+//
+// Workers watch each other's heartbeats. What a dead one had out returns to its buckets within some 12 s and departs again. A
+// worker that has not reached Redis for 8 s ends its handlers, since its jobs may be given to others; whatever it says about
+// them afterwards is refused. A job whose workers died again and again (the class's max_crashes) is dead.
 //
 // # Time
 //
@@ -87,6 +98,7 @@ type Scheduler struct {
 	stage   *stage
 	drains  []*drain
 	settles []*settler
+	suspect *token // one suspect at a time, over all shards
 }
 
 // New prepares a scheduler that runs jobs with handler. The asynq server inside gets a Redis client of its own, made from
@@ -99,23 +111,28 @@ func New(client *queue.Client, handler asynq.Handler, o Options) (*Scheduler, er
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	var stage *stage
 	feed, err := newFeed(feedOptions{
 		Redis:       client.Redis(),
 		Concurrency: o.Concurrency,
 		// asynq's own patience ends after ours, so that we decide what becomes of those that run on.
 		ShutdownTimeout: o.ShutdownTimeout + time.Second,
 		Logger:          o.Logger,
+		OnResult:        func(id string, data []byte) { stage.wrote(id, data) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	s := &Scheduler{o: o, client: client, name: workerName(), slots: newSlots(o.Concurrency), feed: feed}
+	s := &Scheduler{
+		o: o, client: client, name: workerName(), slots: newSlots(o.Concurrency), feed: feed, suspect: newToken(),
+	}
 	for shard := range client.Shards() {
 		outlet := client.Outlet(s.name, shard)
 		s.settles = append(s.settles, newSettler(outlet, o.Logger))
 		s.drains = append(s.drains, newDrain(s, outlet))
 	}
-	s.stage = newStage(s, handler)
+	stage = newStage(s, handler)
+	s.stage = stage
 	return s, nil
 }
 
@@ -146,6 +163,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		loops.Go(func() { d.run(ctx) })
 	}
 	loops.Go(func() { s.listen(ctx) })
+	loops.Go(func() { newWatch(s).run(ctx) })
+	loops.Go(func() { s.keepHouse(ctx) })
 	loops.Wait()
 	return s.stop()
 }
@@ -161,6 +180,7 @@ const leaveTime = 10 * time.Second // for the last words to Redis
 
 // stop lets attempts finish and returns the rest.
 func (s *Scheduler) stop() error {
+	beating := s.beat()
 	timer := time.AfterFunc(s.o.ShutdownTimeout, s.stage.abort)
 	unseen := s.feed.shutdown()
 	timer.Stop()
@@ -169,6 +189,7 @@ func (s *Scheduler) stop() error {
 		s.stage.giveBack(id)
 	}
 	s.stage.wait(time.Second)
+	beating()
 
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
@@ -184,6 +205,23 @@ func (s *Scheduler) stop() error {
 	}
 	s.o.Logger.LogAttrs(ctx, slog.LevelInfo, "worker stopped", slog.String("worker", s.name), slog.Int("returned", total))
 	return errors.Join(failed...)
+}
+
+// beat keeps the worker alive in the eyes of the others, without further departures, until the function it returns is
+// called.
+func (s *Scheduler) beat() (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var beats sync.WaitGroup
+	for _, d := range s.drains {
+		beats.Go(func() { d.beat(ctx) })
+	}
+	return func() {
+		cancel()
+		beats.Wait()
+		for _, d := range s.drains {
+			d.lease.stop()
+		}
+	}
 }
 
 // leave says the last words to one shard, again and again until it has heard them or ctx ends.

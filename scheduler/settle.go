@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -143,4 +144,11 @@ func (b *backoff) next() time.Duration {
 	d := min(20*time.Millisecond<<min(b.failures, 10), time.Second)
 	b.failures++
 	return d
+}
+
+// has tells whether a verdict on a departure is on its way.
+func (s *settler) has(ref, stamp string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.pending, func(v verdict) bool { return v.Ref == ref && v.Stamp == stamp })
 }

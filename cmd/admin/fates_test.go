@@ -71,7 +71,7 @@ func submit(t *testing.T, client *queue.Client, key string) string {
 func depart(t *testing.T, client *queue.Client, outlet *queue.Outlet, key string) queue.Departure {
 	t.Helper()
 	ref := submit(t, client, key)
-	departures, err := outlet.Depart(t.Context(), 10, nil)
+	departures, err := outlet.Depart(t.Context(), queue.Ask{Want: 10})
 	if err != nil || len(departures.Jobs) != 1 || departures.Jobs[0].Ref != ref {
 		t.Fatalf("job %s did not depart alone: %v, %v", ref, departures, err)
 	}

@@ -51,7 +51,7 @@ func (s *site) drain(ctx context.Context) {
 
 func (s *site) drainShard(ctx context.Context, outlet *queue.Outlet) {
 	for ctx.Err() == nil {
-		got, err := outlet.Depart(ctx, 64, nil)
+		got, err := outlet.Depart(ctx, queue.Ask{Want: 64})
 		if err != nil { // the server is away, or ctx has ended
 			pause(ctx, 20*time.Millisecond)
 			continue

@@ -35,7 +35,7 @@ func scale(ctx context.Context, b *bench) ([]row, error) {
 		for shard := range client.Shards() {
 			outlet := client.Outlet("bench", shard)
 			for departed < keys && departed < 20_000*(shard+1)/client.Shards() {
-				found, err := outlet.Depart(ctx, 32, nil)
+				found, err := outlet.Depart(ctx, queue.Ask{Want: 32})
 				if err != nil {
 					return 0, err
 				}

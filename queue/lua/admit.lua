@@ -4,20 +4,24 @@
 -- KEYS[1]  the shard's hash tag
 -- ARGV     six per job, at most 100 jobs: ref, bucket (class/key), run (id, type and payload, a line each), is (digest of
 --          all that, then id and bucket, a line each), size of the payload, options: empty, or max_wait (us, 0 none),
---          not_before (us, 0 none) and others (jobs of the class that wait in other shards, -1 unknown)
+--          not_before (us, 0 none), others (jobs of the class that wait in other shards, -1 unknown) and flags: a, the
+--          receipt's ack is decided; f, the store is nearly full
 -- returns  six values per job, the first one of
---          1 admitted, 2 duplicate: position, level, capacity, wait (us), admitted at (us)
+--          1 admitted, 2 duplicate: position, level, capacity, wait (us), admitted at (us); admitted by dropping another:
+--            1, the position and the dropped ref as one text, and the rest
 --          3 full, 4 class_full, 5 would_expire: retry-after (us, -1 unknown: paused), level, capacity, T (us), when room
 --            is expected (us)
 --          6 too_large: the class's limit;  7 conflict;  8 unknown_class;  9 count: max_jobs needs others;  10 sick: the
---            bucket is broken, and nothing was admitted
+--            bucket is broken, and nothing was admitted;  11 draining;  12 store_full;  13 ack: 0 memory, -1 fsynced, n
+--            replicated(n): send it again so that this can be vouched for
 -- cost     O(log n) per job, 4 calls and 4 more for a bucket that was empty
 local FIELDS = 6
 -- Buckets that join in one call would depart together for ever; each starts this much (us) after the one before.
 local SPREAD = 250
 local ADMITTED, DUPLICATE, FULL, CLASS_FULL, WOULD_EXPIRE, TOO_LARGE, CONFLICT, UNKNOWN_CLASS, COUNT = 1, 2, 3, 4, 5, 6, 7, 8, 9
-local SICK = 10
+local SICK, DRAINING, STORE_FULL, ACK = 10, 11, 12, 13
 local NOW = int(now)
+local find = string.find
 local joined = 0
 local answers, answered = {}, 0
 local jobs = {} -- their keys
@@ -38,17 +42,6 @@ local function answer_known(cname, job, known, is)
   local at, wait, position, level, capacity =
     match(call('HGET', job, 'meta'), '%S+ (%S+) (%S+) (%S+) (%S+) (%S+)')
   answer(DUPLICATE, position + 0, level + 0, capacity + 0, wait + 0, at + 0)
-end
-
--- room_at is when a place opens, if the head of the line leaves at an offset: the departure that brings the level below
--- capacity. Where delayed jobs hold the places it is one of theirs, and none leaves before it joins.
-local function room_at(b, c, head)
-  local need = b.line + b.later - c.capacity + 1
-  if need <= b.line then return head + (need - 1) * c.T end
-  local at = head + (b.line - 1) * c.T
-  local v = call('ZRANGE', P .. ':later:' .. b.name, 0, min(need - b.line, BATCH) - 1, 'WITHSCORES')
-  for i = 2, #v, 2 do at = max(at + c.T, score(v[i]) - now) end
-  return at + max(need - b.line - BATCH, 0) * c.T
 end
 
 -- fits_at is when a job that may join the line from an offset on would wait no longer than it may, if it came back alone,
@@ -123,11 +116,11 @@ end
 
 -- options reads what few jobs have. not_before becomes an offset, 0 for none or past.
 local function options(text, c)
-  if text == '' then return c.max_wait, 0, -1 end
-  local max_wait, not_before, others = match(text, '(%S+) (%S+) (%S+)')
+  if text == '' then return c.max_wait, 0, -1, '' end
+  local max_wait, not_before, others, flags = match(text, '^(%S+) (%S+) (%S+) ?(.*)$')
   max_wait, not_before = max_wait + 0, not_before + 0
   if max_wait == 0 or (c.max_wait > 0 and c.max_wait < max_wait) then max_wait = c.max_wait end
-  return max_wait, not_before > now and not_before - now or 0, others + 0
+  return max_wait, not_before > now and not_before - now or 0, others + 0, flags
 end
 
 -- measure keeps a bound on the payloads of a class, in steps of twice the size, so that depart knows how many fit a reply.
@@ -138,15 +131,24 @@ local function measure(c, cname, size)
   call('HSET', P .. ':class:' .. cname, 'largest', c.largest)
 end
 
+-- drop_oldest makes room: the job that would leave next goes, or, where none is in line, the one that would join first.
+local function drop_oldest(b, c)
+  write_lines()
+  local member = call('ZRANGE', P .. ':line:' .. b.name, 0, 0)[1] or call('ZRANGE', P .. ':later:' .. b.name, 0, 0)[1]
+  if b.aside then call('ZREM', P .. ':expiry:' .. b.name, member) end
+  drop_waiting(b, c, member, 'dropped')
+  return ref_of(member)
+end
+
 -- write stores the job itself.
-local function write(i, b, c, member, number, start, position, expires)
+local function write(i, b, c, member, number, start, position, expires, wait)
   local job = jobs[(i - 1) / FIELDS + 1]
   local meta = format('%s %s %d %d %d %d', number, NOW, ceil(start), position, b.line + b.later, c.capacity)
   call('HSET', job, 'run', ARGV[i + 2], 'is', ARGV[i + 3], 'meta', meta)
   if member then call('HSET', job, 'member', member) end
   if expires then
     set_aside(b)
-    call('HSET', job, 'expires', expires)
+    call('HSET', job, 'expires', expires, 'wait', int(wait))
     call('ZADD', P .. ':expiry:' .. b.name, expires, member or ARGV[i])
   end
 end
@@ -167,19 +169,31 @@ local function admit(i, fresh)
     return answer(TOO_LARGE, c.max_payload)
   end
   b = b or bucket(name)
+  if b.draining or c.draining then
+    count(cname, 'rejected_draining', 1)
+    return answer(DRAINING)
+  end
+  local max_wait, not_before, others, flags = options(ARGV[i + 5], c)
+  if find(flags, 'f', 1, true) then
+    count(cname, 'rejected_store_full', 1)
+    return answer(STORE_FULL)
+  end
+  if c.ack ~= 'memory' and not find(flags, 'a', 1, true) then
+    return answer(ACK, match(c.ack, '%d+') or -1)
+  end
   if b.line + b.later >= c.capacity and not b.swept then
     b.swept = true -- once a call: else a later job of it might find the room that an earlier one was refused
     expire(b, c)
   end
-  local max_wait, not_before, others = options(ARGV[i + 5], c)
-  if b.line + b.later >= c.capacity then return refuse_full(b, c, not_before, max_wait) end
+  local full = b.line + b.later >= c.capacity
+  if full and not c.drop_oldest then return refuse_full(b, c, not_before, max_wait) end
   if c.max_jobs > 0 then
     if others < 0 then return answer(COUNT) end
-    if standing(cname) + others >= c.max_jobs then return refuse_class(b, c) end
+    if standing(cname) + others >= c.max_jobs + (full and 1 or 0) then return refuse_class(b, c) end
   end
 
   spread(b, c)
-  local ahead = b.line
+  local ahead = b.line - (full and b.line > 0 and 1 or 0)
   if b.later > 0 then ahead = ahead + call('ZCOUNT', P .. ':later:' .. b.name, '-inf', now + not_before) end
   local start = max(next_start(b, c) + ahead * c.T, not_before)
   local expires = max_wait > 0 and not_before + max_wait or nil
@@ -187,11 +201,13 @@ local function admit(i, fresh)
     local at = not (b.paused or c.paused) and fits_at(b, c, not_before, max_wait, 0) or nil
     return refuse(WOULD_EXPIRE, 'would_expire', b, c, at, at)
   end
+  local dropped = full and drop_oldest(b, c)
   measure(c, cname, #ARGV[i + 2])
   local number, member = place(b, c, ARGV[i], not_before)
-  write(i, b, c, member, number, start, ahead + 1, expires and int(now + expires))
+  write(i, b, c, member, number, start, ahead + 1, expires and int(now + expires), max_wait)
   count(cname, 'admitted', 1)
-  answer(ADMITTED, ahead + 1, b.line + b.later, c.capacity, ceil(start), now)
+  local position = ahead + 1
+  answer(ADMITTED, dropped and format('%d ', position) .. dropped or position, b.line + b.later, c.capacity, ceil(start), now)
 end
 
 -- Most batches hold only new jobs, each once: one question about all of them answers that.

@@ -1,13 +1,14 @@
 -- bucket: an operator's hand on one bucket.
 --
 -- KEYS[1]  the shard's hash tag
--- ARGV     operation (pause | resume | purge | touch), then bucket names class/key, at most 100; purge takes one
+-- ARGV     operation (pause | drain | resume, which ends both | hold | unhold | purge | touch), until when (hold; us), then
+--          bucket names class/key, at most 100; purge takes one
 -- returns  unknown_class: the class of the first bucket does not exist
 --          ok, jobs purged, jobs left to purge (call again until 0)
 -- cost     O(log n) per bucket or purged job
-local op = ARGV[1]
+local op, time = ARGV[1], ARGV[2]
 call('DEL', P .. ':-')
-if not class(class_of(ARGV[2])) then return { 'unknown_class' } end
+if not class(class_of(ARGV[3])) then return { 'unknown_class' } end
 
 local purged, left = 0, 0
 
@@ -37,14 +38,25 @@ local function operate(name)
     b.paused = '1'
     set(b, 'paused', '1')
   elseif op == 'resume' then
-    b.paused = false
-    call('HDEL', P .. ':bucket:' .. b.name, 'paused')
+    b.paused, b.draining = false, false
+    clear(b, 'paused')
+    clear(b, 'draining')
+  elseif op == 'drain' then
+    b.draining = '1'
+    set(b, 'draining', '1')
+  elseif op == 'hold' then
+    b.hold = time - now
+    set(b, 'hold', time)
+  elseif op == 'unhold' then
+    b.hold, b.backoff = nil, nil
+    clear(b, 'hold')
+    clear(b, 'backoff')
   elseif op == 'purge' then
     purge(b, class(b.class))
   end
 end
 
-for i = 2, #ARGV do
+for i = 3, #ARGV do
   if op == 'touch' then touch(ARGV[i]) else operate(ARGV[i]) end
 end
 finish()

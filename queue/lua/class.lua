@@ -2,11 +2,13 @@
 --
 -- KEYS[1]  the shard's hash tag
 -- ARGV     put, class, version (refused unless newer than the stored one), then field and value pairs
---          pause | resume, class
+--          pause | resume | drain, class
 --          rm, class (refused while it has jobs; buckets that must still remember a slot keep the settings until then)
---          purge_dead, class (at most 100)
--- returns  ok | stale, stored version (put) | busy, waiting, out, dead (rm) | ok, purged, left (purge_dead) |
---          unknown_class
+--          purge_dead, class, then refs; without them the oldest 100
+--          trim, class, the most dead jobs to keep in this shard (-1: as many as the class keeps)
+--          track, class, worker: its buckets count from now on what that worker has out
+-- returns  ok, 1 when its buckets must begin to be tracked | stale, stored version (put) | busy, waiting, out, dead (rm) |
+--          ok, purged, left (purge_dead) | ok, removed, left (trim) | unknown_class
 -- cost     O(1); after put the caller touches the buckets, whose dues a new rate moves
 local op, cname = ARGV[1], ARGV[2]
 local key = P .. ':class:' .. cname
@@ -18,7 +20,10 @@ if op == 'put' then
   call('HSET', key, 'version', ARGV[3], unpack(ARGV, 4))
   call('HDEL', key, 'removed')
   call('SADD', P .. ':classes', cname)
-  return { 'ok' }
+  local v = call('HMGET', key, 'order', 'max_in_flight', 'tracked')
+  local track = (v[1] == 'hold' or v[2] ~= '0') and not v[3]
+  if track then call('HSET', key, 'tracked', '1') end
+  return { 'ok', track and 1 or 0 }
 end
 
 if call('EXISTS', key) == 0 then return { 'unknown_class' } end
@@ -27,24 +32,45 @@ if op == 'rm' then
   local dead = call('ZCARD', P .. ':dead:' .. cname)
   if waiting + out + dead > 0 then return { 'busy', waiting, out, dead } end
   call('HSET', key, 'removed', '1')
-  call('HDEL', key, 'paused') -- depart must see its empty buckets off, and a class made anew is open
+  call('HDEL', key, 'paused', 'draining') -- depart must see its empty buckets off, and a class made anew is open
   reindex_class(cname)
   return { 'ok' }
 end
+local dead = P .. ':dead:' .. cname
 if op == 'purge_dead' then
-  local refs = call('ZRANGE', P .. ':dead:' .. cname, 0, BATCH - 1)
+  local refs, purged = { unpack(ARGV, 3) }, 0
+  if #refs == 0 then refs = call('ZRANGE', dead, 0, BATCH - 1) end
   for _, ref in ipairs(refs) do
-    call('ZREM', P .. ':dead:' .. cname, ref)
-    mark(class(cname), ref)
-    count(cname, 'dead_purged', 1)
+    if call('ZREM', dead, ref) == 1 then
+      end_job(class(cname), ref)
+      purged = purged + 1
+    end
   end
+  count(cname, 'dead_purged', purged)
   finish()
-  return { 'ok', #refs, call('ZCARD', P .. ':dead:' .. cname) }
+  return { 'ok', purged, call('ZCARD', dead) }
+end
+if op == 'trim' then
+  local removed = trim(class(cname), ARGV[3] + 0 >= 0 and ARGV[3] + 0 or nil)
+  finish()
+  return { 'ok', removed, call('ZCARD', dead) }
+end
+if op == 'track' then
+  local all = call('HGETALL', P .. ':out:' .. ARGV[3])
+  for i = 1, #all, 2 do
+    local _, _, name = match(all[i + 1], OUT_ENTRY)
+    if class_of(name) == cname and call('SADD', P .. ':flight:' .. name, all[i]) == 1 then bucket(name).changed = true end
+  end
+  for _, b in pairs(buckets) do b.flight = call('SCARD', P .. ':flight:' .. b.name) end
+  finish()
+  return { 'ok' }
 end
 if op == 'pause' then
   call('HSET', key, 'paused', '1')
+elseif op == 'drain' then
+  call('HSET', key, 'draining', '1')
 else
-  call('HDEL', key, 'paused')
+  call('HDEL', key, 'paused', 'draining')
 end
 reindex_class(cname)
 return { 'ok' }

@@ -2,22 +2,63 @@
 --
 -- KEYS[1]  the shard's hash tag
 -- ARGV     worker, call (1, 2, 3, …), seen (the last call whose reply the worker has), want (at most 100), bytes (of
---          payload in one reply), then the classes served; none means all
--- returns  refused, the stored call: this call number is not new (a resent call, or a worker that is not known any more)
+--          payload in one reply), suspects (how many it may take of those that take their workers down: 0 or 1), then the
+--          classes served; none means all
+-- returns  refused, the stored call (0: this worker is not known any more and has to begin anew): the call number is not new
 --          ok, now (us), wait (us until the next departure may be possible, -1 nothing known), given back (jobs of lost
---          replies), buckets looked at, classes {name, version, timeout us, http}…, names of buckets, and seven values per
---          departure: ref, stamp, due (us), which of the buckets, run (id, type and payload), backs, number
+--          replies), buckets looked at, classes {name, version, timeout us, http, retention us, strict}…, names of buckets,
+--          seven values per departure: ref, stamp, due (us), which of the buckets, run (id, type and payload), past (empty,
+--          or "backs attempts fails crashes suspect"), number; then epoch (us), the last change that was left at that time
+--          (us), jobs out that were cancelled, suspects that were left in line
 -- cost     O(log n) per departure, about 2 calls and 6 per bucket, whatever the number of keys; at most 100 buckets are
 --          looked at
 local worker, number, seen, want, bytes = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local suspects = tonumber(ARGV[6])
+local CLASSES = 7
 local OUT = P .. ':out:' .. worker
+local SUSPECT_WAIT = 250000 -- us until a bucket is looked at again whose head is a suspect that could not go
 -- Buckets that are all late, as after an outage, would share one phase from here on; each gets this much (us) less of
 -- the catch-up than the one before.
 local SPREAD = 100
 
 call('DEL', P .. ':-') -- a write that a full Redis never refuses opens the script for the others
+
+-- The epoch is when this shard learnt that its data may be older than what happened: another server process answers, as
+-- after a crash or a failover, or a worker knows of calls that the data does not. What left a bucket before is then
+-- unknown, so none lets go before one interval after that moment.
+local server, since = match(call('GET', P .. ':server') or '', '^(%S+) (%S+)$')
+since = (since or 0) + 0
+if since > 0 then epoch = min(since - now, 0) end
+local last_change = call('GET', P .. ':stamp') or 0
+
+local function begin_epoch(id)
+  since, epoch = now, 0
+  call('SET', P .. ':server', id .. ' ' .. int(now))
+end
+
+local identified = false
+
+-- identify looks, once in a call that may let something go, at which process answers.
+local function identify()
+  if identified then return end
+  identified = true
+  local info = redis.pcall('INFO', 'server')
+  local id = type(info) == 'string' and match(info, 'run_id:(%w+)') or '-'
+  if not server then
+    call('SET', P .. ':server', id .. ' 0')
+  elseif id ~= server then
+    begin_epoch(id)
+  end
+end
+
+-- A name that was reclaimed, or has left, is negative.
 local last = tonumber(call('HGET', P .. ':workers', worker) or 0)
-if number <= last or (last == 0 and number > 1) then return { 'refused', last } end
+if number <= last then return { 'refused', last } end
+if last <= 0 and number > 1 then
+  if last == 0 then begin_epoch(server or '-') end
+  return { 'refused', 0 }
+end
+if seen > last and last > 0 then begin_epoch(server or '-') end
 call('HSET', P .. ':workers', worker, number)
 
 -- Jobs of a call whose reply the worker never saw go back: it cannot have started them.
@@ -28,6 +69,7 @@ local function give_back_unseen()
     local _, of, name = match(all[i + 1], OUT_ENTRY)
     if tonumber(of) > seen then
       call('HDEL', OUT, all[i])
+      release(name, all[i])
       give_back(name, all[i])
       returned = returned + 1
     end
@@ -37,6 +79,7 @@ end
 
 local served, names, departures, outs = {}, {}, {}, {}
 local taken, visits, behind = 0, 0, 0 -- departures, buckets looked at, buckets that lost their slot
+local left_suspects = 0
 
 -- late tells of a due whether it was missed by more than the catch-up; by a nanosecond more, since slots are rounded.
 local function late(c, at)
@@ -59,26 +102,35 @@ end
 
 -- allowed is how many departures are possible at once: one and, where the interval is short, those within the catch-up.
 local function allowed(b, c)
-  local at = due(b, c)
-  if max(at, b.hold or 0) > 0 or b.paused then return 0 end
-  return floor(-next_slot(c, at) / c.T) + 1
+  if opens(b, c) > 0 then return 0 end
+  local n = floor(-next_slot(c, due(b, c)) / c.T) + 1
+  if c.bound > 0 then return min(n, c.bound - b.flight) end
+  return n
 end
 
--- run_data reads what a departure hands over, nil when nothing can be run: the job is gone or has waited too long.
+-- run_data reads what a departure hands over: false when nothing can be run, since the job is gone or has waited too long,
+-- and nil when the job is a suspect that this worker cannot take.
 local function run_data(b, c, member, ref)
-  local v = b.aside and redis.pcall('HMGET', JOB .. ref, 'run', 'expires', 'backs')
+  local v = b.aside and redis.pcall('HMGET', JOB .. ref, 'run', 'expires', 'past')
     or redis.pcall('HMGET', JOB .. ref, 'run')
+  if v[3] then
+    local suspicious = suspect(c, past_of(v[3]))
+    if suspicious and suspects == 0 then return nil end
+    v[3] = v[3] .. (suspicious and ' 1' or ' 0')
+    if suspicious then suspects = suspects - 1 end
+  end
   if v.err or not v[1] then
     count(b.class, 'sick', 1) -- and the line goes on
     if b.aside then call('ZREM', P .. ':expiry:' .. b.name, member) end
-    return nil
+    return false
   end
   if v[2] then
     call('ZREM', P .. ':expiry:' .. b.name, member)
     if expired(c, v[2] + 0) then
-      mark(c, ref)
+      end_job(c, ref, 'expired')
       count(b.class, 'expired', 1)
-      return nil
+      unblock(b, ref)
+      return false
     end
   end
   return v
@@ -87,7 +139,11 @@ end
 local function hand_out(b, c, member, place)
   local ref = b.aside and ref_of(member) or member
   local v = run_data(b, c, member, ref)
-  if not v then return end
+  if not v then return v end
+  if b.backoff then
+    b.backoff = nil
+    clear(b, 'backoff')
+  end
   local at = take_slot(b, c)
   local stamp = next_stamp()
   outs[2 * taken + 1], outs[2 * taken + 2] = ref, out_entry(stamp, number, b.name)
@@ -95,7 +151,22 @@ local function hand_out(b, c, member, place)
   local n = 7 * taken
   taken = taken + 1
   departures[n + 1], departures[n + 2], departures[n + 3], departures[n + 4] = ref, stamp, now + ceil(at), #names
-  departures[n + 5], departures[n + 6], departures[n + 7] = v[1], v[3] or 0, score(place)
+  departures[n + 5], departures[n + 6], departures[n + 7] = v[1], v[3] or '', score(place)
+  if c.tracked then
+    call('SADD', P .. ':flight:' .. b.name, ref)
+    b.flight = b.flight + 1
+  end
+  return true
+end
+
+-- leave puts heads back into their line, from the i-th on.
+local function leave(b, heads, i)
+  left_suspects = left_suspects + 1
+  b.suspended = true
+  for k = i, #heads, 2 do
+    call('ZADD', P .. ':line:' .. b.name, heads[k + 1], heads[k])
+    b.line = b.line + 1
+  end
 end
 
 -- drain lets go what may go now.
@@ -113,7 +184,12 @@ local function drain(b, c)
   names[#names + 1] = b.name
   served[b.class] = c
   local before = taken
-  for i = 1, #heads, 2 do hand_out(b, c, heads[i], heads[i + 1]) end
+  for i = 1, #heads, 2 do
+    if hand_out(b, c, heads[i], heads[i + 1]) == nil then
+      leave(b, heads, i)
+      break
+    end
+  end
   if taken > before then count(b.class, 'departed', taken - before) end
 end
 
@@ -121,8 +197,18 @@ local function join_line(b, c)
   local key = P .. ':later:' .. b.name
   local v = call('ZRANGEBYSCORE', key, '-inf', int(now), 'WITHSCORES', 'LIMIT', 0, BATCH)
   for i = 1, #v, 2 do
-    call('ZREM', key, v[i])
-    join(b, c, score(v[i + 1]) - now, int(score(v[i + 1])), v[i])
+    local member, at = v[i], score(v[i + 1])
+    call('ZREM', key, member)
+    local number, parked = match(member, '^!(%d+):(.*)$')
+    if number then
+      local expiry = P .. ':expiry:' .. b.name
+      local expires = call('ZSCORE', expiry, member)
+      if expires then
+        call('ZREM', expiry, member)
+        call('ZADD', expiry, expires, parked)
+      end
+    end
+    join(b, c, at - now, number or int(at), parked or member)
     b.later = b.later - 1
   end
 end
@@ -136,10 +222,11 @@ local function visit(name)
     write_lines()
   end
   for _ = 1, BATCH do
-    if b.line == 0 or taken >= want or bytes <= 0 or allowed(b, c) == 0 then break end
+    if b.line == 0 or taken >= want or bytes <= 0 or b.suspended or allowed(b, c) <= 0 then break end
     drain(b, c)
   end
   reindex(b)
+  if b.suspended then call('ZADD', P .. ':due:' .. b.class, int(now + SUSPECT_WAIT), b.name) end
 end
 
 local function serve(cname)
@@ -162,12 +249,12 @@ end
 -- wanted lists the served classes with their earliest dues, earliest first.
 local function wanted()
   local list = {}
-  if #ARGV == 5 then
+  if #ARGV < CLASSES then
     local v = call('ZRANGE', P .. ':due', 0, BATCH - 1, 'WITHSCORES')
     for i = 1, #v, 2 do list[#list + 1] = { v[i], score(v[i + 1]) } end
     return list
   end
-  for i = 6, #ARGV do
+  for i = CLASSES, #ARGV do
     local at = call('ZSCORE', P .. ':due', ARGV[i])
     if at then list[#list + 1] = { ARGV[i], score(at) } end
   end
@@ -180,15 +267,35 @@ write_lines()
 if want > 0 then
   for _, entry in ipairs(wanted()) do
     if entry[2] > now or taken >= want or visits >= BATCH then break end
+    identify()
     serve(entry[1])
   end
 end
 if taken > 0 then call('HSET', OUT, unpack(outs)) end
+
+-- cancels lists the jobs out here that were cancelled, again and again until the worker has seen them.
+local function cancels()
+  local key, list = P .. ':cancel:' .. worker, {}
+  local all = call('HGETALL', key)
+  for i = 1, #all, 2 do
+    local told = all[i + 1] + 0
+    if told > 0 and told <= seen then
+      call('HDEL', key, all[i])
+    else
+      call('HSET', key, all[i], number)
+      list[#list + 1] = all[i]
+    end
+  end
+  return list
+end
+local cancelled = cancels()
 finish(true)
 
 local soonest = wanted()[1]
 local wait = -1
 if soonest and soonest[2] < math.huge then wait = max(0, soonest[2] - now) end
 local settings = {}
-for name, c in pairs(served) do settings[#settings + 1] = { name, c.version, c.timeout, c.http } end
-return { 'ok', now, wait, returned, visits, settings, names, departures }
+for name, c in pairs(served) do 
+  settings[#settings + 1] = { name, c.version, c.timeout, c.http, c.retention, c.strict and 1 or 0 }
+end
+return { 'ok', now, wait, returned, visits, settings, names, departures, since, last_change, cancelled, left_suspects }

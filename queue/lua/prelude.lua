@@ -54,12 +54,15 @@ local function class(name)
   if c ~= nil then return c end
   local v = call('HMGET', P .. ':class:' .. name, 'capacity', 'limit', 'period', 'catch_up', 'max_wait',
     'max_jobs', 'dedup', 'max_payload', 'paused', 'version', 'timeout', 'http',
-    'removed', 'largest')
+    'removed', 'largest', 'draining', 'overflow', 'retention', 'order', 'max_in_flight', 'tracked', 'max_crashes', 'ack',
+    'pace')
   if v[1] then
+    local strict = v[23] == 'strict'
     c = {
+      name = name,
       capacity = tonumber(v[1]),
       T = tonumber(v[3]) / tonumber(v[2]),
-      catch_up = tonumber(v[4]),
+      catch_up = strict and 0 or tonumber(v[4]),
       max_wait = tonumber(v[5]),
       max_jobs = tonumber(v[6]),
       dedup = tonumber(v[7]),
@@ -70,6 +73,15 @@ local function class(name)
       http = v[12],
       removed = v[13],
       largest = tonumber(v[14] or 0), -- a bound on the payloads admitted so far
+      draining = v[15],
+      drop_oldest = v[16] == 'drop-oldest',
+      retention = tonumber(v[17] or 0),
+      order = v[18] or 'park',
+      bound = v[18] == 'hold' and 1 or tonumber(v[19] or 0), -- of what one bucket has out, 0 none
+      tracked = v[20], -- the class has, or had, such a bound: what its buckets have out is kept by bucket, too
+      max_crashes = tonumber(v[21] or 3),
+      ack = v[22] or 'memory',
+      strict = strict,
     }
   else
     c = false
@@ -94,13 +106,13 @@ end
 
 -- standing reads off the books (law 5) how many jobs of a class hold a place in this shard, and how many are out.
 local function standing(cname)
-  local v = call('HMGET', P .. ':stats:' .. cname, 'admitted', 'returned', 'departed', 'expired', 'purged',
-    'sick', 'done', 'dead')
-  local b = books[cname] or {}
-  local function total(i, field) return (tonumber(v[i]) or 0) + (b[field] or 0) end
-  local departed, returned = total(3, 'departed'), total(2, 'returned')
-  return total(1, 'admitted') + returned - departed - total(4, 'expired') - total(5, 'purged') - total(6, 'sick'),
-    departed - returned - total(7, 'done') - total(8, 'dead')
+  local fields = { 'admitted', 'returned', 'revived', 'departed', 'expired', 'cancelled', 'dropped', 'purged', 'sick',
+    'done', 'dead', 'cancelled_out' }
+  local v, b, total = call('HMGET', P .. ':stats:' .. cname, unpack(fields)), books[cname] or {}, {}
+  for i, field in ipairs(fields) do total[field] = (tonumber(v[i]) or 0) + (b[field] or 0) end
+  return total.admitted + total.returned + total.revived - total.departed - total.expired - total.cancelled
+    - total.dropped - total.purged - total.sick,
+    total.departed - total.returned - total.done - total.dead - total.cancelled_out
 end
 
 ---------------------------------------------------------------------------------------------------------- buckets
@@ -109,12 +121,18 @@ local buckets = {}
 local joining = {} -- buckets whose line has members to be written
 local touched = {} -- classes whose due index may have changed
 
+-- offset_of reads a time that slot_text wrote.
+local function offset_of(text)
+  return sub(text, 1, -8) - now + sub(text, -7)
+end
+
 -- bucket loads a bucket once per call. slot is an offset from now, or nil when nothing is remembered. aside tells whether
 -- it had delayed, expiring or stale jobs since it was last gone; most have not, and cost no look.
 local function bucket(name)
   local b = buckets[name]
   if b then return b end
-  local v = call('HMGET', P .. ':bucket:' .. name, 'slot', 'hold', 'paused', 'told', 'aside')
+  local v = call('HMGET', P .. ':bucket:' .. name, 'slot', 'hold', 'paused', 'told', 'aside', 'draining', 'backoff', 'started')
+  local c = class(class_of(name))
   b = {
     name = name,
     class = class_of(name),
@@ -122,12 +140,16 @@ local function bucket(name)
     paused = v[3],
     told = v[4] and tonumber(v[4]) - now or nil,
     aside = v[5],
+    draining = v[6],
+    backoff = v[7] and match(v[7], '^%S+') - now or nil, -- until when its head, held back by order hold, waits
+    started = v[8] and offset_of(v[8]), -- the last start of a class with strict pace
+    flight = c and c.tracked and call('SCARD', P .. ':flight:' .. name) or 0, -- what it has out
     adds = nil, -- what joins the line in this call: number, member, …
     added = 0,
     line = call('ZCARD', P .. ':line:' .. name),
     later = v[5] and call('ZCARD', P .. ':later:' .. name) or 0,
   }
-  if v[1] then b.slot = sub(v[1], 1, -8) - now + sub(v[1], -7) end
+  if v[1] then b.slot = offset_of(v[1]) end
   if b.slot and b.slot > 0 then -- the clock was set back: nothing can have left later than now
     b.slot = 0
     b.changed, b.slot_moved = true, true
@@ -154,6 +176,13 @@ local function set(b, field, value)
   b.fields[field] = value
 end
 
+-- clear removes a field of a bucket.
+local function clear(b, field)
+  b.changed = true
+  if b.fields then b.fields[field] = nil end
+  call('HDEL', P .. ':bucket:' .. b.name, field)
+end
+
 local function set_aside(b)
   b.changed = true
   if not b.aside then set(b, 'aside', '1') end
@@ -172,16 +201,26 @@ local function slot_text(offset)
   return format('%d.%06d', now + whole, floor((offset - whole) * 1e6))
 end
 
+-- epoch is the offset of the moment since which the server's data may be older than what happened, or nil: see depart.
+local epoch
+
 -- due is the offset of the earliest next departure: slot + T with the T of now, so that a changed rate counts at once. No
 -- slot is later than now, so that a clock set back does not close a bucket.
 local function due(b, c)
-  if not b.slot then return 0 end
-  return b.slot + c.T
+  local at = b.slot and b.slot + c.T or 0
+  if epoch then return max(at, epoch + c.T) end
+  return at
+end
+
+-- opens is when a bucket that is due lets go, math.huge for not before something else happens.
+local function opens(b, c)
+  if b.paused or (c.bound > 0 and b.flight >= c.bound) then return math.huge end
+  return max(due(b, c), b.hold or -math.huge, b.backoff or -math.huge)
 end
 
 -- next_start is when the head of the line would leave.
 local function next_start(b, c)
-  return max(due(b, c), b.hold or 0, 0)
+  return max(due(b, c), b.hold or 0, b.backoff or 0, 0)
 end
 
 -- join adds a member to the line at an offset. A bucket earns no credit while it is empty.
@@ -219,33 +258,68 @@ local function next_stamp()
   return stamp
 end
 
--- mark leaves of a job what its dedup window needs (the identity and the first answer), or nothing.
-local function mark(c, ref)
-  local key = JOB .. ref
-  if c.dedup > 0 then
-    local at = match(call('HGET', key, 'meta') or '', '^%S+ (%S+)')
-    local left = at and at + c.dedup - now or 0
-    if left > 0 then
-      call('HDEL', key, 'run', 'member', 'expires', 'backs')
-      call('PEXPIRE', key, ceil(left / 1000))
-      return
-    end
-  end
-  call('DEL', key)
+local awaited -- whether somebody waits for the end of any job of the shard
+
+local function anyone_waits()
+  if awaited == nil then awaited = call('EXISTS', P .. ':awaits') == 1 end
+  return awaited
 end
 
--- drop_waiting takes a waiting job out of its bucket for good and counts it under field.
-local function drop_waiting(b, c, member, field)
+-- announce tells those who wait for a job's end.
+local function announce(ref, state, text)
+  if anyone_waits() and call('SREM', P .. ':awaits', ref) == 1 then
+    call('PUBLISH', P .. ':end:' .. ref, state .. ' ' .. int(now) .. '\n' .. (text or ''))
+  end
+end
+
+-- end_job leaves of a job what its class keeps: all of it for the retention, what its dedup window needs (the identity
+-- and the first answer), or nothing. A state of nil drops one that had ended before.
+local function end_job(c, ref, state, text)
+  local key = JOB .. ref
+  if state then announce(ref, state, text) end
+  local retained = state and state ~= 'purged' and c.retention > 0
+  if not retained and c.dedup == 0 then return call('DEL', key) end
+  local v = call('HMGET', key, 'is', 'meta')
+  if not v[1] or not v[2] then return call('DEL', key) end
+  if retained then
+    local kept = P .. ':ended:' .. ref
+    call('HSET', key, 'state', state, 'ended', int(now))
+    call('RENAME', key, kept)
+    call('PEXPIRE', kept, ceil(c.retention / 1000))
+  else
+    call('DEL', key)
+  end
+  local left = match(v[2], '^%S+ (%S+)') + c.dedup - now
+  if left > 0 then
+    call('HSET', key, 'is', v[1], 'meta', v[2])
+    call('PEXPIRE', key, ceil(left / 1000))
+  end
+end
+
+-- unblock opens a bucket whose head waited out its backoff in line, when that job is no longer there.
+local function unblock(b, ref)
+  if not b.backoff then return end
+  local held = match(call('HGET', P .. ':bucket:' .. b.name, 'backoff') or '', ' (.*)$')
+  if held and held ~= ref then return end
+  b.backoff = nil
+  clear(b, 'backoff')
+end
+
+-- drop_waiting takes a waiting job out of its bucket for good and counts it under the state it ends in.
+local function drop_waiting(b, c, member, state)
   if call('ZREM', P .. ':line:' .. b.name, member) == 1 then
     b.line = b.line - 1
   elseif call('ZREM', P .. ':later:' .. b.name, member) == 1 then
     b.later = b.later - 1
   else
-    return
+    return false
   end
   b.changed = true
-  mark(c, ref_of(member))
-  count(b.class, field, 1)
+  local ref = ref_of(member)
+  unblock(b, ref)
+  end_job(c, ref, state)
+  count(b.class, state, 1)
+  return true
 end
 
 -- expired tells whether a job has waited longer than it may. A departure that is late by no more than the catch-up is
@@ -275,16 +349,32 @@ end
 
 -- opening is the offset at which depart should next look at a bucket; math.huge for never.
 local function opening(b, c)
-  local at = math.huge
-  if not b.paused or c.removed then
-    at = max(due(b, c), b.hold or 0)
-    if b.line == 0 and b.later > 0 then at = max(at, first(P .. ':later:' .. b.name) or 0) end
-  end
+  if b.line + b.later == 0 and b.draining and not c.removed then return math.huge end
+  local at = opens(b, c)
+  if c.removed then at = max(due(b, c), b.hold or 0) end
+  if b.line == 0 and b.later > 0 then at = max(at, first(P .. ':later:' .. b.name) or 0) end
   if b.aside and b.line + b.later > 0 then
     local expires = first(P .. ':expiry:' .. b.name)
     if expires then at = min(at, expires + c.catch_up + 1) end
   end
   return at
+end
+
+-- room_at is when a place opens, if the head of the line leaves at an offset: the departure that brings the level below
+-- capacity. Where delayed jobs hold the places it is one of theirs, and none leaves before it joins.
+local function room_at(b, c, head)
+  local need = b.line + b.later - c.capacity + 1
+  if need <= b.line then return head + (need - 1) * c.T end
+  local at = head + (b.line - 1) * c.T
+  local v = call('ZRANGE', P .. ':later:' .. b.name, 0, min(need - b.line, BATCH) - 1, 'WITHSCORES')
+  for i = 2, #v, 2 do at = max(at + c.T, score(v[i]) - now) end
+  return at + max(need - b.line - BATCH, 0) * c.T
+end
+
+-- forgettable tells whether a bucket has nothing that must be remembered.
+local function forgettable(b, c)
+  if b.line + b.later > 0 or ((b.paused or b.draining) and not c.removed) then return false end
+  return max(due(b, c), b.hold or 0, b.started and b.started + c.T or 0) <= 0
 end
 
 -- reindex writes a bucket's own fields and sets or clears its entry in the due index, as a pure function of its state.
@@ -294,7 +384,7 @@ local function reindex(b)
   local c = class(b.class)
   local index = P .. ':due:' .. b.class
   touched[b.class] = true
-  if b.line + b.later == 0 and (not b.paused or c.removed) and max(due(b, c), b.hold or 0) <= 0 then
+  if forgettable(b, c) then
     call('DEL', P .. ':bucket:' .. b.name)
     call('ZREM', index, b.name)
     b.changed, b.slot_moved, b.fields = false, false, nil
@@ -350,32 +440,4 @@ local function finish(quiet)
     for field, n in pairs(fields) do call('HINCRBY', P .. ':stats:' .. cname, field, n) end
   end
   for cname in pairs(touched) do reindex_class(cname, quiet) end
-end
-
--- What a worker has out: stamp, number of the call, bucket. More than 64 bytes, so that Redis keeps the entries in a table
--- and does not look through a list of them.
-local OUT_ENTRY = '^(%d+) (%d+) +(.*)$'
-
-local function out_entry(stamp, number, bucket_name)
-  return format('%d %-50d %s', stamp, number, bucket_name)
-end
-
--- give_back returns a departed job to its line under its old number, and the bucket, or nil when the job or its bucket is
--- gone or broken. The caller has removed it from out.
-local function give_back(name, ref)
-  local cname = class_of(name)
-  local v = redis.pcall('HMGET', JOB .. ref, 'meta', 'member', 'expires')
-  local ok, b = pcall(bucket, name)
-  local c = class(cname)
-  count(cname, 'returned', 1)
-  if not ok then set_aside_sick(name, b) end
-  if not ok or v.err or not v[1] or not c then
-    count(cname, 'sick', 1)
-    return nil
-  end
-  local member = v[2] or ref
-  join(b, c, 0, match(v[1], '^(%S+)'), member)
-  if v[2] or v[3] then set_aside(b) end
-  if v[3] then call('ZADD', P .. ':expiry:' .. name, v[3], member) end
-  return b
 end

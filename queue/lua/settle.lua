@@ -1,72 +1,164 @@
 -- settle: what became of departures, up to 64 at a time. Fenced: only a departure that is still out, with the same
--- stamp, is settled; anything a late or dead worker says about another is refused.
+-- stamp, is settled; anything a late or dead worker says about another is refused and counted.
 --
 -- KEYS[1]  the shard's hash tag
--- ARGV     worker, then five per departure: ref, stamp, verdict (done | dead | back), error text, stale (1 when the
---          attempt was given back because the departure was no longer good)
+-- ARGV     worker, then five per departure: ref, stamp, verdict, class, detail. The verdicts and their details:
+--          done: empty, or "due started\nresult" (us)      cancelled: "due started\nerror"
+--          fail, dead (for good): "due started delay jitter\nerror": the delay (us) a handler named, -1 none; jitter is a
+--          random number below a million
+--          back, stale (the same, for a departure that was no longer good): empty
 -- returns  per departure: 1 settled, 0 refused
--- cost     O(log n) per departure, 3 calls in all and 1 to 5 per departure that is not simply done
-local OUT = P .. ':out:' .. ARGV[1]
+-- cost     O(log n) per departure, 4 calls in all and 1 to 10 per departure that is not simply done
+local FIELDS = 5
+local WORKER = ARGV[1]
+local OUT = P .. ':out:' .. WORKER
+local LONGEST = 720 * 3600 * 1000000 -- no delay is longer
 call('DEL', P .. ':-') -- a write that a full Redis never refuses opens the script for the others
 
-local function bury(cname, ref, text)
-  local job = JOB .. ref
-  call('HINCRBY', job, 'attempts', 1)
-  call('HSET', job, 'state', 'dead', 'error', text, 'ended', int(now))
-  call('ZADD', P .. ':dead:' .. cname, int(now), ref)
+local gone = {} -- jobs that leave nothing behind
+local plain = {} -- class -> whether its done jobs do, and their buckets do not count what is out
+
+local function is_plain(cname)
+  local known = plain[cname]
+  if known == nil then
+    local v = call('HMGET', P .. ':class:' .. cname, 'dedup', 'retention', 'tracked')
+    known = (v[1] or 0) + 0 == 0 and (v[2] or 0) + 0 == 0 and not v[3]
+    plain[cname] = known
+  end
+  return known
 end
 
-local gone = {} -- jobs that leave nothing behind
-local windows = {} -- class -> its dedup window
-
-local function dedup(cname)
-  local window = windows[cname]
-  if not window then
-    window = (call('HGET', P .. ':class:' .. cname, 'dedup') or 0) + 0
-    windows[cname] = window
+local function done(name, cname, ref, stamp, detail)
+  count(cname, 'done', 1)
+  local times, result = match(detail, '^(%S+ %S+)\n(.*)$')
+  local c = class(cname)
+  local job = JOB .. ref
+  if times and c.retention > 0 and call('EXISTS', job) == 1 then
+    record(job, past_of(call('HGET', job, 'past')), 'done', stamp, times, WORKER, '')
+    if result ~= '' then call('HSET', job, 'result', result) end
   end
-  return window
+  end_job(c, ref, 'done', result)
+end
+
+local function cancelled(name, cname, ref, stamp, detail)
+  local job = JOB .. ref
+  local times, text = match(detail, '^(%S+ %S+)\n(.*)$')
+  if call('EXISTS', job) == 1 then record(job, past_of(call('HGET', job, 'past')), 'cancelled', stamp, times, WORKER, text) end
+  count(cname, 'cancelled_out', 1)
+  end_job(class(cname), ref, 'cancelled', text)
+end
+
+-- backoff draws the time before the next attempt.
+local function backoff(cname, fails, jitter)
+  local v = call('HMGET', P .. ':class:' .. cname, 'backoff', 'max_backoff')
+  local lowest, longest = (v[1] or 1000000) + 0, (v[2] or 300000000) + 0
+  return lowest + (min(longest, lowest * 2 ^ fails) - lowest) * jitter / 1000000
+end
+
+-- aside puts a job where it waits out its delay: it joins the line then, under its old number (park) or behind all that
+-- were admitted before (tail).
+local function aside(b, ref, v, delay, tail)
+  local joins = now + ceil(delay)
+  local member = v.member or ref
+  if tail then
+    member = member_of(next_stamp(), ref)
+    call('HSET', JOB .. ref, 'member', member, 'meta', int(joins) .. match(v.meta, ' .*$'))
+  else
+    member = '!' .. v.number .. ':' .. member
+  end
+  set_aside(b)
+  call('ZADD', P .. ':later:' .. b.name, joins, member)
+  b.later = b.later + 1
+  if v.wait then
+    local expires = int(joins + v.wait)
+    call('HSET', JOB .. ref, 'expires', expires)
+    call('ZADD', P .. ':expiry:' .. b.name, expires, member)
+  end
+end
+
+-- retry sends a failed job back to its bucket.
+local function retry(b, c, ref, v, delay)
+  if c.order ~= 'hold' then return aside(b, ref, v, delay, c.order == 'tail') end
+  if v.wait then
+    v.expires = int(now + ceil(delay) + v.wait)
+    call('HSET', JOB .. ref, 'expires', v.expires)
+  end
+  rejoin(b, ref, v)
+  b.backoff = delay
+  set(b, 'backoff', int(now + ceil(delay)) .. ' ' .. ref)
+end
+
+local function most_attempts(cname)
+  return (call('HGET', P .. ':class:' .. cname, 'max_attempts') or 5) + 0
+end
+
+local function fail(name, cname, ref, stamp, detail, for_good)
+  local times, delay, jitter, text = match(detail, '^(%S+ %S+) (%S+) (%S+)\n(.*)$')
+  local job = JOB .. ref
+  local v = redis.pcall('HMGET', job, 'past', 'cancel', 'is')
+  local p = past_of(not v.err and v[1] or nil)
+  if v[3] then
+    p.fails = p.fails + 1
+    record(job, p, 'failed', stamp, times, WORKER, text)
+    if not v[2] and (for_good or p.fails >= most_attempts(cname)) then return bury(class(cname), ref, text) end
+  end
+  local b, c, back = comes_back(name, ref)
+  if not b then return end
+  count(cname, 'retried', 1)
+  delay = delay + 0
+  if delay < 0 then delay = backoff(cname, p.fails, jitter + 0) end
+  retry(b, c, ref, back, min(delay, LONGEST))
+end
+
+local function back(name, cname, ref, stale)
+  local b, v = give_back(name, ref)
+  if not b or not stale then return end
+  local p = past_of(v.past)
+  p.backs = p.backs + 1
+  set_aside(b)
+  call('HSET', JOB .. ref, 'past', past_text(p))
+  count(cname, 'stale', 1)
 end
 
 local bucket_name, cname -- of the last one settled; neighbours often share them
 
 local function settle(i, name)
-  local ref, verdict = ARGV[i], ARGV[i + 2]
+  local ref, stamp, verdict, detail = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 4]
   if name ~= bucket_name then bucket_name, cname = name, class_of(name) end
-  if verdict == 'back' then
-    local b = give_back(name, ref)
-    if b and ARGV[i + 4] == '1' then
-      set_aside(b)
-      call('HINCRBY', JOB .. ref, 'backs', 1)
-      count(cname, 'stale', 1)
-    end
-    return
-  end
-  if verdict == 'dead' then
-    bury(cname, ref, ARGV[i + 3])
-  elseif dedup(cname) > 0 then
-    mark(class(cname), ref)
-  else
+  if verdict == 'done' and is_plain(cname) and not anyone_waits() then
     gone[#gone + 1] = JOB .. ref
+    return count(cname, 'done', 1)
   end
-  count(cname, verdict, 1)
+  release(name, ref)
+  if verdict == 'done' then
+    done(name, cname, ref, stamp, detail)
+  elseif verdict == 'fail' or verdict == 'dead' then
+    fail(name, cname, ref, stamp, detail, verdict == 'dead')
+  elseif verdict == 'cancelled' then
+    cancelled(name, cname, ref, stamp, detail)
+  else
+    back(name, cname, ref, verdict == 'stale')
+  end
 end
 
 local refs = {}
-for i = 2, #ARGV, 5 do refs[#refs + 1] = ARGV[i] end
+for i = 2, #ARGV, FIELDS do refs[#refs + 1] = ARGV[i] end
 local outs = call('HMGET', OUT, unpack(refs))
 local results, taken, seen = {}, {}, {}
 for n, ref in ipairs(refs) do
   local had, _, name = match(outs[n] or '', OUT_ENTRY)
-  results[n] = (had == ARGV[5 * n - 2] and not seen[ref]) and 1 or 0
+  local at = FIELDS * n - 3
+  results[n] = (had == ARGV[at + 1] and not seen[ref]) and 1 or 0
   if results[n] == 1 then
     seen[ref] = name
     taken[#taken + 1] = ref
+  elseif class(ARGV[at + 3]) then
+    count(ARGV[at + 3], 'refused', 1)
   end
 end
 if #taken > 0 then call('HDEL', OUT, unpack(taken)) end
 for n, ref in ipairs(refs) do
-  if results[n] == 1 then settle(5 * n - 3, seen[ref]) end
+  if results[n] == 1 then settle(FIELDS * n - 3, seen[ref]) end
 end
 if #gone > 0 then call('DEL', unpack(gone)) end
 finish()

@@ -1,0 +1,56 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Beats reads the beat of every worker of a shard: a text that changes for as long as the worker lives.
+func (c *Client) Beats(ctx context.Context, shard int) (map[string]string, error) {
+	beats, err := c.rdb.HGetAll(ctx, c.tags[shard]+":workers").Result()
+	if err != nil {
+		return nil, readError("read the workers", err)
+	}
+	for worker, beat := range beats {
+		if strings.HasPrefix(beat, "-") { // it has left, or was reclaimed
+			delete(beats, worker)
+		}
+	}
+	return beats, nil
+}
+
+// Reclaimed is what a worker left behind.
+type Reclaimed struct {
+	// Refused: it lives, its beat has changed.
+	Refused bool
+	// Returned to their buckets, and Dead for having taken too many workers down.
+	Returned, Dead int
+}
+
+// Reclaim returns what a dead worker had out in a shard to its buckets. beat is what stood still: see [Client.Beats]. A
+// worker that lives after all is not reclaimed.
+func (c *Client) Reclaim(ctx context.Context, shard int, worker, beat string) (Reclaimed, error) {
+	if beat == "" {
+		return Reclaimed{}, fmt.Errorf("%w: reclaim of worker %q without its beat", ErrInvalid, clip(worker))
+	}
+	return c.reclaim(ctx, shard, worker, beat)
+}
+
+func (c *Client) reclaim(ctx context.Context, shard int, worker, beat string) (sum Reclaimed, err error) {
+	for {
+		r, err := c.run(ctx, c.scripts.reclaim, shard, "reclaim worker "+worker, worker, beat)
+		if err != nil {
+			return sum, err
+		}
+		if r.text(0) == "refused" {
+			sum.Refused = true
+			return sum, nil
+		}
+		sum.Returned += int(r.int(1))
+		sum.Dead += int(r.int(2))
+		if r.int(3) == 0 {
+			return sum, nil
+		}
+	}
+}
