@@ -32,5 +32,7 @@
 // An error that wraps [asynq.SkipRetry] fails the job for good; here those are
 // unknown types, bad payloads and refused targets. An error with a method
 // GiveBack() bool that returns true says that the attempt did not start and
-// returns to the head of its bucket. Any other error counts as a failed attempt.
+// returns to the head of its bucket. Any other error counts as a failed attempt:
+// the job waits out its backoff, or what a [RetryAfterError] names, and departs
+// again at the rate of its bucket, until the max_attempts of its class.
 package handlers

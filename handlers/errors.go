@@ -67,6 +67,23 @@ func (e *StatusError) Error() string {
 	return b.String()
 }
 
+// RetryAfterError is a failed attempt that names the time before the next one, in
+// place of the class's backoff: a handler wraps with it what a called service
+// asked for. It counts as an attempt.
+type RetryAfterError struct {
+	// Err is what failed.
+	Err error
+	// After is the time until the next attempt may depart: not negative, and at most
+	// 720 h count.
+	After time.Duration
+}
+
+// RetryAfter tells the scheduler when to try again.
+func (e *RetryAfterError) RetryAfter() time.Duration { return e.After }
+
+func (e *RetryAfterError) Error() string { return fmt.Sprintf("%v; retry after %v", e.Err, e.After) }
+func (e *RetryAfterError) Unwrap() error { return e.Err }
+
 // notReadyError says that an attempt did not start because its departure was no
 // longer good. The scheduler knows it by its method.
 type notReadyError struct {

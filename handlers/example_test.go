@@ -2,10 +2,12 @@ package handlers_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"github.com/hibiken/asynq"
 
@@ -30,6 +32,14 @@ func ExampleMux() {
 	// bucket mail/tenant-7: {"to":"ann"}
 	// <nil>
 	// no handler for type "mail:welcom"; this worker handles "http:call", "mail:welcome"
+}
+
+func ExampleRetryAfterError() {
+	busy := errors.New("the service is busy")
+	var err error = &handlers.RetryAfterError{Err: busy, After: 30 * time.Second}
+	fmt.Println(err, errors.Is(err, busy))
+	// Output:
+	// the service is busy; retry after 30s true
 }
 
 func ExampleNewHTTPCall() {

@@ -210,6 +210,10 @@ local function admit(i, fresh)
   answer(ADMITTED, dropped and format('%d ', position) .. dropped or position, b.line + b.later, c.capacity, ceil(start), now)
 end
 
+-- What is refused because the store is nearly full is still told when it is a duplicate: this write, which a full Redis
+-- never refuses, opens the script for that. All submissions of a call come with the flag or none does.
+if find(ARGV[FIELDS], ' f', 1, true) then call('DEL', P .. ':-') end
+
 -- Most batches hold only new jobs, each once: one question about all of them answers that.
 local seen, twice, n = {}, false, 0
 for i = 1, #ARGV, FIELDS do

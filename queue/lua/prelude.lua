@@ -55,7 +55,7 @@ local function class(name)
   local v = call('HMGET', P .. ':class:' .. name, 'capacity', 'limit', 'period', 'catch_up', 'max_wait',
     'max_jobs', 'dedup', 'max_payload', 'paused', 'version', 'timeout', 'http',
     'removed', 'largest', 'draining', 'overflow', 'retention', 'order', 'max_in_flight', 'tracked', 'max_crashes', 'ack',
-    'pace')
+    'pace', 'made')
   if v[1] then
     local strict = v[23] == 'strict'
     c = {
@@ -82,6 +82,7 @@ local function class(name)
       max_crashes = tonumber(v[21] or 3),
       ack = v[22] or 'memory',
       strict = strict,
+      made = tonumber(v[24] or 0), -- when it was, or made anew
     }
   else
     c = false
@@ -208,7 +209,7 @@ local epoch
 -- slot is later than now, so that a clock set back does not close a bucket.
 local function due(b, c)
   local at = b.slot and b.slot + c.T or 0
-  if epoch then return max(at, epoch + c.T) end
+  if epoch and c.made - now <= epoch then return max(at, epoch + c.T) end -- nothing of a younger class has left before
   return at
 end
 
