@@ -12,14 +12,14 @@ import (
 //go:embed lua/*.lua
 var lua embed.FS
 
-// scripts are the programs that run inside Redis. Each is the clock, the prelude and its own file; those
+// scripts are the programs that run inside Redis. Each is the clock, the prelude, buckets and its own file; those
 // that end departures share another.
 type scripts struct {
 	admit, depart, start, settle, reclaim, bucket, class, job, audit, schema *redis.Script
 }
 
 func newScripts(clock string) scripts {
-	shared, returns := clock+source("prelude"), source("returns")
+	shared, returns := clock+source("prelude")+source("buckets"), source("returns")
 	plain := func(name string) *redis.Script { return redis.NewScript(shared + source(name)) }
 	with := func(name string) *redis.Script { return redis.NewScript(shared + returns + source(name)) }
 	return scripts{

@@ -18,7 +18,8 @@ if op == 'put' then
   local stored = tonumber(call('HGET', key, 'version') or 0)
   if tonumber(ARGV[3]) <= stored then return { 'stale', stored } end
   call('HSET', key, 'version', ARGV[3], unpack(ARGV, 4))
-  if call('HDEL', key, 'removed') == 1 or stored == 0 then call('HSET', key, 'made', int(now)) end
+  call('HDEL', key, 'removed')
+  if stored == 0 then call('HSET', key, 'made', int(now)) end
   call('SADD', P .. ':classes', cname)
   local v = call('HMGET', key, 'order', 'max_in_flight', 'tracked')
   local track = (v[1] == 'hold' or v[2] ~= '0') and not v[3]
