@@ -134,10 +134,11 @@ local function write_lines()
 end
 
 local stamp -- the shard's last number, shared by admissions and departures
+local stamp_before -- what was stored when the script began, if it has been read
 
 -- next_stamp is never given twice and grows with time, also when the clock is set back.
 local function next_stamp()
-  if not stamp then stamp = (call('GET', P .. ':stamp') or 0) + 0 end
+  if not stamp then stamp = (stamp_before or call('GET', P .. ':stamp') or 0) + 0 end
   stamp = max(stamp + 1, now)
   return stamp
 end

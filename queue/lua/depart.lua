@@ -26,15 +26,19 @@ call('DEL', P .. ':-') -- a write that a full Redis never refuses opens the scri
 -- The epoch is when this shard learnt that its data may be older than what happened: another server process answers, as
 -- after a crash or a failover, or a worker knows of calls that the data does not. What left a bucket before is then
 -- unknown, so none lets go before one interval after that moment.
-local server, since = match(call('GET', P .. ':server') or '', '^(%S+) (%S+)$')
+local stored = call('MGET', P .. ':server', P .. ':stamp')
+local server, since = match(stored[1] or '', '^(%S+) (%S+)$')
 since = (since or 0) + 0
-if since > 0 then epoch = min(since - now, 0) end
-local last_change = call('GET', P .. ':stamp') or 0
+stamp_before = stored[2]
+local last_change = stamp_before or 0
 
 local function begin_epoch(id)
-  since, epoch = now, 0
+  server, since, epoch = id, now, 0
   call('SET', P .. ':server', id .. ' ' .. int(now))
 end
+
+if since > now then begin_epoch(server) end -- the clock was set back: an epoch that has not come would never end
+if since > 0 then epoch = since - now end
 
 local identified = false
 
