@@ -1,7 +1,7 @@
 // Bench measures Spout side by side with asynq on a redis-server of its own and prints a table: what was measured, what must
 // be reached, what was reached. Figures are ratios within one run, since the machine is shared; nothing here fails a build.
 //
-//	go run ./e2e/bench            all rows, about six minutes
+//	go run ./e2e/bench            all rows, about eight minutes
 //	go run ./e2e/bench -only pace rows whose name contains "pace"
 package main
 
@@ -25,6 +25,10 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	if addr := os.Getenv(victimEnv); addr != "" {
+		_ = victim(ctx, addr) // it is there to be killed
+		return
+	}
 	if err := run(ctx, *only, plan{rounds: *rounds, pace: *seconds, shards: *shards}); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1) //nolint:gocritic // nothing is left to clean up
@@ -61,6 +65,9 @@ func run(ctx context.Context, only string, p plan) error {
 		{"idle", idle},
 		{"scale", scale},
 		{"keys", keysLeft},
+		{"dead", dead},
+		{"holds", holds},
+		{"crash", crash},
 	} {
 		if !strings.Contains(g.name, only) {
 			continue

@@ -299,7 +299,7 @@ local soonest = wanted()[1]
 local wait = -1
 if soonest and soonest[2] < math.huge then wait = max(0, soonest[2] - now) end
 local settings = {}
-for name, c in pairs(served) do 
+for name, c in pairs(served) do
   settings[#settings + 1] = { name, c.version, c.timeout, c.http, c.retention, c.strict and 1 or 0 }
 end
 return { 'ok', now, wait, returned, visits, settings, names, departures, since, last_change, cancelled, left_suspects }
