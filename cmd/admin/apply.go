@@ -25,10 +25,25 @@ classes:
     capacity: 500          # required: jobs that may wait, per key; 1 to 1,000,000
     rate: 30/60s           # required: departures per key; a whole limit and a Go duration, or days as in 200000/1d
     catch_up: 5ms          # how late a departure may be and still keep its slot
+    pace: normal           # strict: ask Redis once more at each start, so that starts keep the interval to a few ms
+    max_in_flight: 0       # most jobs of one key that may be out at once; 0 is no bound
     max_wait: 10m          # a job that would wait longer is rejected, one that has is expired; default none
+    overflow: reject       # what a full bucket does; drop-oldest drops the job that would leave next, for the new one
     max_jobs: 0            # waiting jobs over all keys of the class; 0 is no bound
     timeout: 30s           # per attempt
+    retry:
+      max_attempts: 5      # failed attempts after which a job is dead, 1 to 100
+      backoff: 1s          # after the n-th failure the job waits for a random time between backoff and
+      max_backoff: 5m      #   backoff * 2^n, which is never above max_backoff
+      order: park          # where the job waits for that: park is aside, then at the head of its line; tail is aside,
+                           #   then at the tail; hold is at the head, and nothing leaves the bucket before it is final
+    max_crashes: 3         # workers that a job may take down with it before it is dead
+    retention: 0           # how long a finished job, its attempts and its result can be read
+    dead:
+      max: 100000          # most dead jobs that are kept, the newest; 0 keeps none
+      keep: 720h           # how long each is kept
     dedup: 0               # how long, from admission on, an id is remembered after its job; 0: while the job exists
+    ack: memory            # what a receipt vouches for: memory, fsynced (on the disk of Redis), replicated(n)
     max_payload: 256KiB    # at most 1MiB
     http:                  # for http:call jobs
       allow_private: false # loopback, private and link-local targets are refused unless true

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"github.com/spout-queue/spout/cmd/internal/answer"
 	"github.com/spout-queue/spout/cmd/internal/command"
-	"github.com/spout-queue/spout/cmd/internal/exit"
 	"github.com/spout-queue/spout/queue"
 )
 
@@ -20,7 +18,9 @@ func bucketList(p *command.Program) *cli.Command {
 	return p.Command(command.Command{
 		Name: "ls", Usage: "list the buckets of a class, or of all classes, the fullest first",
 		Args: "[CLASS]", Most: 1,
-		Description: `Listed are buckets that have jobs, are paused or must still remember their last departure; all others are empty.`,
+		Description: `Listed are buckets that have jobs, are paused or draining, or must still remember their last departure; all others are
+empty. State tells what closes a bucket: paused, draining (it admits nothing more), held until a time, sick (broken, and why).
+Out is there for classes that bound it: max_in_flight, or retry.order hold.`,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "limit", Value: 100, Usage: "most `BUCKETS` to list"},
 		},
@@ -63,7 +63,7 @@ func runBucketList(ctx context.Context, s *command.Session) error {
 		buckets = buckets[:limit]
 		s.Log.LogAttrs(ctx, slog.LevelWarn, "not all are listed", slog.Int("limit", limit), slog.Int("left_out", more))
 	}
-	return answer.List(s.Printer, buckets, bucketColumns()...)
+	return answer.List(s.Printer, buckets, bucketColumns(buckets...)...)
 }
 
 func classNames(ctx context.Context, client *queue.Client) ([]string, error) {
@@ -77,27 +77,29 @@ func classNames(ctx context.Context, client *queue.Client) ([]string, error) {
 
 type bucketColumn = answer.Column[queue.Bucket]
 
-func bucketColumns() []bucketColumn {
-	return []bucketColumn{
+// bucketColumns leaves out what none of the buckets has.
+func bucketColumns(buckets ...queue.Bucket) []bucketColumn {
+	columns := []bucketColumn{
 		{Name: "bucket", Cell: func(b queue.Bucket) any { return b.Name() }},
 		{Name: "level", Cell: func(b queue.Bucket) any { return fmt.Sprintf("%d of %d", b.Level, b.Capacity) }},
 		{Name: "line", Cell: func(b queue.Bucket) any { return b.Line }},
 		{Name: "later", Cell: func(b queue.Bucket) any { return b.Later }},
-		{Name: "rate", Cell: func(b queue.Bucket) any { return b.Rate }},
-		{Name: "due", Cell: func(b queue.Bucket) any { return moment(b.Due) }},
-		{Name: "state", Cell: bucketStatus},
 	}
+	if slices.ContainsFunc(buckets, func(b queue.Bucket) bool { return b.Out >= 0 }) {
+		columns = append(columns, bucketColumn{Name: "out", Cell: outOf})
+	}
+	return append(columns,
+		bucketColumn{Name: "rate", Cell: func(b queue.Bucket) any { return b.Rate }},
+		bucketColumn{Name: "due", Cell: func(b queue.Bucket) any { return moment(b.Due) }},
+		bucketColumn{Name: "state", Cell: func(b queue.Bucket) any { return bucketStatus(b) }})
 }
 
-func bucketStatus(b queue.Bucket) any {
-	var words []string
-	if b.Paused {
-		words = append(words, "paused")
+// outOf shows nothing for a bucket that does not count what it has out.
+func outOf(b queue.Bucket) any {
+	if b.Out < 0 {
+		return ""
 	}
-	if b.Sick != "" {
-		words = append(words, "sick: "+b.Sick)
-	}
-	return cmp.Or(strings.Join(words, ", "), "open")
+	return b.Out
 }
 
 func bucketGet(p *command.Program) *cli.Command {
@@ -105,12 +107,9 @@ func bucketGet(p *command.Program) *cli.Command {
 		Name: "get", Usage: "show one bucket", Args: "CLASS/KEY", Least: 1, Most: 1,
 		Description: `A bucket that nobody used lately is empty, which is no error.`,
 		Run: func(ctx context.Context, s *command.Session) error {
-			t, err := parseTarget(s.Flags.Args().First())
+			t, err := bucketTarget(s)
 			if err != nil {
 				return err
-			}
-			if !t.isBucket {
-				return exit.Usagef("admin bucket get takes CLASS/KEY, and %q has no key", t.class)
 			}
 			client, err := s.Open(ctx)
 			if err != nil {
@@ -120,7 +119,7 @@ func bucketGet(p *command.Program) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return answer.One(s.Printer, bucket, bucketColumns()...)
+			return answer.One(s.Printer, bucket, bucketColumns(bucket)...)
 		},
 	})
 }

@@ -63,7 +63,7 @@ func classList(p *command.Program) *cli.Command {
 				classColumn{Name: "rate", Cell: func(c classState) any { return c.Rate }},
 				classColumn{Name: "waiting", Cell: func(c classState) any { return c.Waiting }},
 				classColumn{Name: "out", Cell: func(c classState) any { return c.Out }},
-				classColumn{Name: "state", Cell: func(c classState) any { return openOrPaused(c.Paused) }})
+				classColumn{Name: "state", Cell: func(c classState) any { return classStatus(c.Class) }})
 		},
 	})
 }
@@ -94,7 +94,7 @@ func classGet(p *command.Program) *cli.Command {
 			return answer.One(s.Printer, state, append(columns,
 				classColumn{Name: "waiting", Cell: func(c classState) any { return c.Waiting }},
 				classColumn{Name: "out", Cell: func(c classState) any { return c.Out }},
-				classColumn{Name: "state", Cell: func(c classState) any { return openOrPaused(c.Paused) }},
+				classColumn{Name: "state", Cell: func(c classState) any { return classStatus(c.Class) }},
 				classColumn{Name: "version", Cell: func(c classState) any { return c.Version }})...)
 		},
 	})

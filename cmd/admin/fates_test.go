@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -28,18 +29,7 @@ func TestFates(t *testing.T) {
 	settle(t, outlet, queue.Verdict{Ref: fails.Ref, Stamp: fails.Stamp, Outcome: queue.Dead, Error: "503 from \x1b upstream"})
 	submit(t, client, "waits")
 
-	admin := func(args ...string) (status int, out string) {
-		t.Helper()
-		var b strings.Builder
-		env := func(name string) string { return map[string]string{"SPOUT_REDIS": server.Addr}[name] }
-		return run(context.WithoutCancel(ctx), append([]string{"admin"}, args...), env, strings.NewReader(""), &b, &b), b.String()
-	}
-	expect := func(status int, text string, args ...string) {
-		t.Helper()
-		if got, out := admin(args...); got != status || !strings.Contains(out, text) {
-			t.Errorf("admin %v: exit %d, want %d, and %q in:\n%s", args, got, status, text, out)
-		}
-	}
+	admin, expect := commands(t, server.Addr)
 	expect(0, `"state":"out","admitted_at":`, "job", "get", runs.Ref, "-o", "json")
 	expect(0, `"worker":"w1"`, "job", "get", runs.Ref, "-o", "json")
 	expect(0, `"attempts":1,"error":"503 from \u001b upstream","ended_at":"`, "job", "get", fails.Ref, "-o", "json")
@@ -56,6 +46,74 @@ func TestFates(t *testing.T) {
 		"class", "rm", "mail", "--purge")
 	settle(t, outlet, queue.Verdict{Ref: runs.Ref, Stamp: runs.Stamp, Outcome: queue.Done})
 	expect(0, "removed class mail, dropped 0 waiting and 0 dead\n", "class", "rm", "mail", "--purge")
+}
+
+// commands calls the program, and checks its exit status and that its output has a text.
+func commands(t *testing.T, address string) (
+	admin func(args ...string) (status int, out string), expect func(status int, text string, args ...string),
+) {
+	t.Helper()
+	admin = func(args ...string) (int, string) {
+		t.Helper()
+		var b strings.Builder
+		env := func(name string) string { return map[string]string{"SPOUT_REDIS": address}[name] }
+		return run(context.WithoutCancel(t.Context()), append([]string{"admin"}, args...), env, strings.NewReader(""), &b, &b), b.String()
+	}
+	return admin, func(status int, text string, args ...string) {
+		t.Helper()
+		if got, out := admin(args...); got != status || !strings.Contains(out, text) {
+			t.Errorf("admin %v: exit %d, want %d, and %q in:\n%s", args, got, status, text, out)
+		}
+	}
+}
+
+// TestLife follows jobs of a class with retention to their ends.
+func TestLife(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server := redistest.Start(t)
+	client, err := queue.Open(ctx, server.Client(t), queue.Options{Shards: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	class := queue.NewClass("mail", 10, queue.Rate{Limit: 1000, Period: 1e9})
+	class.Retention, class.MaxInFlight, class.Retry.Backoff = time.Hour, 2, time.Minute
+	if _, err := client.Classes().Put(ctx, class); err != nil {
+		t.Fatal(err)
+	}
+	outlet := client.Outlet("w1", 0)
+	_, expect := commands(t, server.Addr)
+
+	done := depart(t, client, outlet, "done")
+	expect(0, "\nstate            out\n", "job", "get", done.Ref)
+	expect(0, "\ndeparted         20", "job", "get", done.Ref)
+	expect(0, "\nout     1\n", "bucket", "get", "mail/done")
+	expect(0, `"out":1}`, "bucket", "get", "mail/done", "-o", "json")
+	settle(t, outlet, queue.Verdict{
+		Ref: done.Ref, Stamp: done.Stamp, Class: "mail", Outcome: queue.Done, Due: done.Due, Started: done.Due.Add(1500 * time.Microsecond),
+		Result: []byte("200 OK\x1b"),
+	})
+	expect(0, "\nstate            done\n", "job", "get", done.Ref)
+	expect(0, "\nresult           200 OK\\x1b\n\nATTEMPT  DEPARTED ", "job", "get", done.Ref)
+	expect(0, "Z  1.5ms     20", "job", "get", done.Ref)
+	expect(0, `"lateness_ms":1.5,`, "job", "get", done.Ref, "-o", "json")
+	expect(65, "not found", "job", "cancel", done.Ref)
+	expect(65, "not found", "job", "retry", done.Ref)
+
+	out := depart(t, client, outlet, "out")
+	expect(0, "job "+out.Ref+" is out and was told to end\n", "job", "cancel", out.Ref)
+	expect(0, `{"ref":"`+out.Ref+`","state":"out","cancelling":true}`, "job", "cancel", out.Ref, "-o", "json")
+	expect(0, "\nstate            out, told to end\n", "job", "get", out.Ref)
+	settle(t, outlet, queue.Verdict{Ref: out.Ref, Stamp: out.Stamp, Class: "mail", Outcome: queue.Stopped, Error: "context canceled"})
+	expect(0, "\nstate            cancelled\n", "job", "get", out.Ref)
+
+	again := depart(t, client, outlet, "again")
+	settle(t, outlet, queue.Verdict{Ref: again.Ref, Stamp: again.Stamp, Class: "mail", Outcome: queue.Failed, Error: "503"})
+	expect(0, "\nstate            later\n", "job", "get", again.Ref)
+	expect(0, "  failed   w1      503\n", "job", "get", again.Ref)
+	expect(0, "job "+again.Ref+" waited and is gone\n", "job", "cancel", again.Ref)
+	expect(0, "\nstate            cancelled\n", "job", "get", again.Ref)
+	expect(0, `"line":0,"later":0,"out":0,"dead":0,"moved":0,"balanced":true}`, "audit", "mail", "-o", "json")
 }
 
 func submit(t *testing.T, client *queue.Client, key string) string {

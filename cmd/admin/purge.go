@@ -20,31 +20,46 @@ func bucketPurge(p *command.Program) *cli.Command {
 		Name: "purge", Usage: "drop all jobs that wait in a bucket, or in all buckets of a class",
 		Args: "CLASS[/KEY]", Least: 1, Most: 1,
 		Description: `What is out goes on, and the dead stay. It asks first; without a terminal it needs --yes.`,
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
+		Flags:       []cli.Flag{yesFlag()},
+		Run: func(ctx context.Context, s *command.Session) error {
+			return runPurge(ctx, s, purge{"all that wait in %s", "%d of %s", countWaiting, purgeWaiting})
 		},
-		Run: runBucketPurge,
 	})
 }
 
-// purged is the answer to bucket purge.
+func yesFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}
+}
+
+// purge is a command that drops jobs.
+type purge struct {
+	what, some string // formats of what it drops: of a target, and of a number and a target
+	count      func(context.Context, *queue.Client, target) (string, error)
+	drop       func(context.Context, *queue.Client, target) (int, error)
+}
+
+// purged is the answer to a purge.
 type purged struct {
 	Class  string `json:"class"`
 	Key    string `json:"key,omitempty"`
 	Purged int    `json:"purged"`
 }
 
-func runBucketPurge(ctx context.Context, s *command.Session) error {
+func runPurge(ctx context.Context, s *command.Session, p purge) error {
 	yes := s.Flags.Bool("yes")
 	if !yes && !command.IsTerminal(s.Stdin) {
-		return exit.Usagef("admin bucket purge drops jobs: without a terminal to ask at, it needs --yes")
+		return exit.Usagef("%s drops jobs: without a terminal to ask at, it needs --yes", s.Flags.FullName())
 	}
-	t, client, _, err := openTarget(ctx, s)
+	t, client, err := openTarget(ctx, s)
 	if err != nil {
 		return err
 	}
 	if !yes {
-		agreed, err := confirm(ctx, s, client, t)
+		count, err := p.count(ctx, client, t)
+		if err != nil {
+			return err
+		}
+		agreed, err := confirm(ctx, s, fmt.Sprintf("drop "+p.what+", %s now?", t.noun(), count))
 		if err != nil {
 			return err
 		}
@@ -53,27 +68,20 @@ func runBucketPurge(ctx context.Context, s *command.Session) error {
 		}
 	}
 	done := purged{Class: t.class, Key: t.key}
-	if t.isBucket {
-		done.Purged, err = client.Buckets().Purge(ctx, t.class, t.key)
-	} else {
-		done.Purged, err = client.Classes().PurgeWaiting(ctx, t.class)
-	}
+	done.Purged, err = p.drop(ctx, client, t)
+	dropped := fmt.Sprintf("dropped "+p.some, done.Purged, t.noun())
 	switch {
 	case err != nil && done.Purged > 0:
-		return fmt.Errorf("dropped %d of %s, and then: %w", done.Purged, t.noun(), err)
+		return fmt.Errorf("%s, and then: %w", dropped, err)
 	case err != nil:
 		return err
 	}
-	return errors.Join(s.Object(done), s.Linef("dropped %d of %s", done.Purged, t.noun()))
+	return errors.Join(s.Object(done), s.Linef("%s", dropped))
 }
 
-// confirm tells the person at the terminal what is at stake, and asks. Anything but a yes is a no.
-func confirm(ctx context.Context, s *command.Session, client *queue.Client, t target) (bool, error) {
-	waiting, err := countWaiting(ctx, client, t)
-	if err != nil {
-		return false, err
-	}
-	if _, err := fmt.Fprintf(s.Stderr, "drop all that wait in %s, %d now? [y/N] ", t.noun(), waiting); err != nil {
+// confirm asks the person at the terminal. Anything but a yes is a no.
+func confirm(ctx context.Context, s *command.Session, question string) (bool, error) {
+	if _, err := fmt.Fprintf(s.Stderr, "%s [y/N] ", question); err != nil {
 		return false, &exit.Error{Status: exit.IO, Err: fmt.Errorf("ask: %w", err)}
 	}
 	replies := make(chan string, 1)
@@ -89,11 +97,18 @@ func confirm(ctx context.Context, s *command.Session, client *queue.Client, t ta
 	}
 }
 
-func countWaiting(ctx context.Context, client *queue.Client, t target) (int64, error) {
+func countWaiting(ctx context.Context, client *queue.Client, t target) (string, error) {
 	if !t.isBucket {
 		books, err := client.Books(ctx, t.class)
-		return books.Waiting(), err
+		return fmt.Sprint(books.Waiting()), err
 	}
 	bucket, err := client.Buckets().Get(ctx, t.class, t.key)
-	return int64(bucket.Level), err
+	return fmt.Sprint(bucket.Level), err
+}
+
+func purgeWaiting(ctx context.Context, client *queue.Client, t target) (int, error) {
+	if !t.isBucket {
+		return client.Classes().PurgeWaiting(ctx, t.class)
+	}
+	return client.Buckets().Purge(ctx, t.class, t.key)
 }

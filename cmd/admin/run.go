@@ -17,8 +17,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		command.Group("class", "settings shared by many buckets",
 			classApply(p), classList(p), classGet(p), classRemove(p)),
 		command.Group("bucket", "the lines of jobs, one per class and key",
-			bucketList(p), bucketGet(p), bucketPause(p), bucketResume(p), bucketPurge(p)),
-		command.Group("job", "single jobs", jobList(p), jobGet(p)),
+			bucketList(p), bucketGet(p), bucketPause(p), bucketResume(p), bucketHold(p), bucketUnhold(p), bucketDrain(p), bucketPurge(p)),
+		command.Group("job", "single jobs", jobList(p), jobGet(p), jobCancel(p), jobRetry(p)),
+		command.Group("dead", "jobs that are out of attempts or failed for good", deadList(p), deadRetry(p), deadPurge(p)),
+		auditCommand(p),
 		doctorCommand(p),
 	)
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spout-queue/spout/cmd/internal/command"
+	"github.com/spout-queue/spout/cmd/internal/exit"
 	"github.com/spout-queue/spout/queue"
 )
 
@@ -44,15 +46,35 @@ func (t target) noun() string {
 }
 
 // openTarget reads the command's argument, opens the installation and makes sure that the class exists.
-func openTarget(ctx context.Context, s *command.Session) (t target, client *queue.Client, class queue.Class, err error) {
-	if t, err = parseTarget(s.Flags.Args().First()); err != nil {
-		return t, nil, class, err
+func openTarget(ctx context.Context, s *command.Session) (target, *queue.Client, error) {
+	t, err := parseTarget(s.Flags.Args().First())
+	if err != nil {
+		return t, nil, err
 	}
-	if client, err = s.Open(ctx); err != nil {
-		return t, nil, class, err
+	client, err := s.Open(ctx)
+	if err != nil {
+		return t, nil, err
 	}
-	class, err = client.Classes().Get(ctx, t.class)
-	return t, client, class, err
+	_, err = client.Classes().Get(ctx, t.class)
+	return t, client, err
+}
+
+// bucketTarget reads the argument of a command that works on one bucket only.
+func bucketTarget(s *command.Session) (target, error) {
+	t, err := parseTarget(s.Flags.Args().First())
+	if err == nil && !t.isBucket {
+		err = exit.Usagef("%s takes CLASS/KEY, and %q has no key; write %s/KEY", s.Flags.FullName(), t.class, t.class)
+	}
+	return t, err
+}
+
+// timeOf reads a flag that is a time.
+func timeOf(s *command.Session, flag string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, s.Flags.String(flag))
+	if err != nil {
+		return t, s.Wrong(flag, fmt.Errorf("%q is not a time in RFC 3339, like 2026-01-31T18:00:00Z", s.Flags.String(flag)))
+	}
+	return t, nil
 }
 
 // limitOf reads --limit.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/spout-queue/spout/cmd/internal/answer"
 	"github.com/spout-queue/spout/cmd/internal/command"
 	"github.com/spout-queue/spout/cmd/internal/exit"
+	"github.com/spout-queue/spout/cmd/internal/progress"
 	"github.com/spout-queue/spout/cmd/producer/internal/bulk"
 	"github.com/spout-queue/spout/queue"
 )
@@ -26,13 +28,15 @@ func bulkCommand(p *command.Program) *cli.Command {
 max_wait is a duration (10m), not_before a time in RFC 3339. Jobs of one bucket are admitted in the order of the file. While
 one waits for room, those of other buckets go on, up to 10,000 lines or 64 MiB ahead.
 
-Bad lines are listed in the summary, the others go in, and the exit status is 65. Jobs left out by --on-full skip make it 1, a
-full bucket with --on-full fail 75. While Redis is away, calls are repeated for 30 s with the same ids, then the exit
-status is 69. Jobs without an id are new jobs each time the file is sent; those with one are duplicates then, which is fine.
+Bad lines are listed in the summary, the others go in, and the exit status is 65. Jobs of a bucket that is draining are listed
+too, since no waiting helps them, and make it 75. Jobs left out by --on-full skip make it 1, a full bucket with --on-full
+fail 75. While Redis is away, calls are repeated for 30 s with the same ids, then the exit status is 69. Jobs without an id
+are new jobs each time the file is sent; those with one are duplicates then, which is fine.
 With -o json standard output has one receipt or rejection per line answered, with the number of the line.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`FILE` of jobs, one JSON object per line; - is standard input (required)"},
 			&cli.StringFlag{Name: "on-full", Value: string(bulk.Wait), Usage: "`ACTION` when there is no room: wait (as told), skip the job, or fail"},
+			ackFlag(),
 			&cli.IntFlag{Name: "batch", Value: 100, Usage: "most `JOBS` of one call, 1 to 100"},
 		},
 		Run: runBulk,
@@ -53,6 +57,10 @@ func runBulk(ctx context.Context, s *command.Session) error {
 	case batch < 1 || batch > 100:
 		return s.Wrong("batch", fmt.Errorf("%d is not between 1 and 100", batch))
 	}
+	ack, err := ackOf(s)
+	if err != nil {
+		return err
+	}
 	input, err := open(s, s.Flags.String("file"))
 	if err != nil {
 		return s.Wrong("file", err)
@@ -62,14 +70,36 @@ func runBulk(ctx context.Context, s *command.Session) error {
 	if err != nil {
 		return err
 	}
-	bar := newProgress(s.Stderr, command.IsTerminal(s.Stderr), size(input))
+	bar := progress.New(s.Stderr, size(input))
 	sum, err := bulk.Run(ctx, client, input, bulk.Options{
-		OnFull: onFull, Batch: batch, Patience: awayPatience,
-		Answer: printer(s), Progress: bar.show, Log: slog.New(bar.clearing(s.Log.Handler())),
+		OnFull: onFull, Batch: batch, Ack: ack, Patience: awayPatience,
+		Answer: printer(s), Progress: show(bar), Log: slog.New(bar.Clearing(s.Log.Handler())),
 	})
-	bar.done()
+	bar.Done()
 	summarize(s, &sum)
 	return conclude(&sum, err)
+}
+
+// show draws how many lines are answered, how fast, and how much of the input they are.
+func show(bar progress.Bar) func(bulk.Summary) {
+	start := time.Now()
+	return func(sum bulk.Summary) {
+		rate := float64(sum.Answered()) / max(time.Since(start), time.Millisecond).Seconds()
+		bar.Show(fmt.Sprintf("%d jobs, %.0f/s", sum.Answered(), rate), sum.Bytes)
+	}
+}
+
+// size of the input; -1 where nobody can tell.
+func size(input io.Reader) int64 {
+	file, ok := input.(*os.File)
+	if !ok {
+		return -1
+	}
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return -1
+	}
+	return info.Size()
 }
 
 // printer writes the answers for a program that reads them.
@@ -88,8 +118,8 @@ func summarize(s *command.Session, sum *bulk.Summary) {
 	for _, bad := range sum.BadLines {
 		fmt.Fprintf(&b, "line %d: %v\n", bad.Number, bad.Err)
 	}
-	if more := sum.Bad - len(sum.BadLines); more > 0 {
-		fmt.Fprintf(&b, "and %d more bad lines\n", more)
+	if more := sum.Bad + sum.Closed - len(sum.BadLines); more > 0 {
+		fmt.Fprintf(&b, "and %d more such lines\n", more)
 	}
 	fmt.Fprintf(&b, "admitted %d, duplicate %d", sum.Admitted, sum.Duplicate)
 	for _, reason := range sum.Reasons() {
@@ -116,6 +146,8 @@ func conclude(sum *bulk.Summary, err error) error {
 		return &exit.Error{Status: answer.Exit(err), Err: err}
 	case sum.Bad > 0:
 		return exit.Silent(exit.Data)
+	case sum.Closed > 0:
+		return exit.Silent(exit.TryLater)
 	case sum.Skipped > 0:
 		return exit.Silent(exit.Found)
 	}

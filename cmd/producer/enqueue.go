@@ -22,7 +22,8 @@ func enqueue(p *command.Program) *cli.Command {
 	return p.Command(command.Command{
 		Name: "enqueue", Usage: "put one job into its bucket and print the receipt",
 		Description: `A job that is admitted or was so before (a duplicate) exits with 0, one for which there is no room now
-with 75: come back after the time that is told. After 69 with reason unknown, repeat the job with the id that is told.`,
+with 75: come back after the time that is told. A bucket that is draining admits nothing until it is resumed: 75 too.
+After 69 with reason unknown, repeat the job with the id that is told.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "class", Usage: "`NAME` of the class (required)"},
 			&cli.StringFlag{Name: "key", Usage: "`KEY` of the bucket, such as a tenant (required)"},
@@ -32,6 +33,7 @@ with 75: come back after the time that is told. After 69 with reason unknown, re
 			&cli.StringFlag{Name: "payload-file", Usage: "`FILE` with the payload; - is standard input"},
 			&cli.StringFlag{Name: "max-wait", Usage: "longest `DURATION` to wait in line", DefaultText: "no limit"},
 			&cli.StringFlag{Name: "not-before", Usage: "`TIME` to join the line, in RFC 3339", DefaultText: "now"},
+			ackFlag(),
 		},
 		Run: runEnqueue,
 	})
@@ -50,15 +52,7 @@ func runEnqueue(ctx context.Context, s *command.Session) error {
 	if err != nil {
 		return err
 	}
-	return answer.One(s.Printer, receipt,
-		answer.Column[queue.Receipt]{Name: "ref", Cell: func(r queue.Receipt) any { return r.Ref }},
-		answer.Column[queue.Receipt]{Name: "id", Cell: func(r queue.Receipt) any { return r.ID }},
-		answer.Column[queue.Receipt]{Name: "status", Cell: func(r queue.Receipt) any { return r.Status }},
-		answer.Column[queue.Receipt]{Name: "position", Cell: func(r queue.Receipt) any { return r.Position }},
-		answer.Column[queue.Receipt]{Name: "level", Cell: func(r queue.Receipt) any { return fmt.Sprintf("%d of %d", r.Level, r.Capacity) }},
-		answer.Column[queue.Receipt]{Name: "starts", Cell: func(r queue.Receipt) any {
-			return fmt.Sprintf("%s (in %v)", r.EstimatedStart.Format(queue.TimeFormat), r.Wait)
-		}})
+	return answer.Receipt(s.Printer, receipt)
 }
 
 // jobOf reads the job off the flags. What is wrong with it is told by the queue, as for any other door.
@@ -89,7 +83,27 @@ func jobOf(s *command.Session) (queue.Job, error) {
 			return job, s.Wrong("not-before", err)
 		}
 	}
-	return job, nil
+	job.Ack, err = ackOf(s)
+	return job, err
+}
+
+func ackFlag() cli.Flag {
+	return &cli.StringFlag{
+		Name: "ack", DefaultText: "what the class asks for",
+		Usage: "what the receipt must vouch for, beyond what the class asks for: `ACK` is memory, fsynced or replicated(n)",
+	}
+}
+
+func ackOf(s *command.Session) (queue.Ack, error) {
+	text := s.Flags.String("ack")
+	if text == "" {
+		return "", nil
+	}
+	ack, err := queue.ParseAck(text)
+	if err != nil {
+		return "", s.Wrong("ack", err)
+	}
+	return ack, nil
 }
 
 func payloadOf(s *command.Session) (json.RawMessage, error) {

@@ -26,6 +26,8 @@ func TestExit(t *testing.T) {
 		{full("full"), "full", 75},
 		{full("class_full"), "class_full", 75},
 		{full("would_expire"), "would_expire", 75},
+		{full("store_full"), "store_full", 75},
+		{full("draining"), "draining", 75},
 		{queue.ErrConflict, "conflict", 65},
 		{queue.ErrInvalid, "invalid", 65},
 		{queue.ErrTooLarge, "too_large", 65},
@@ -134,6 +136,54 @@ func TestPrinter(t *testing.T) {
 `
 	if got := program.String(); got != want {
 		t.Errorf("programs read\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestAnnotated(t *testing.T) {
+	t.Parallel()
+	notes := func(t thing) []string { return make([]string, t.N) }
+	var people, program strings.Builder
+	for w, asJSON := range map[*strings.Builder]bool{&people: false, &program: true} {
+		p := answer.NewPrinter(w, asJSON)
+		err := errors.Join(
+			answer.Annotated(p, []thing{{"a", 0}, {"b", 2}, {"c", 1}}, notes, columns()...),
+			answer.Annotated(p, nil, notes, columns()...),
+		)
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if want := "NAME  NUMBER\na     0\nb     2\n  \n  \nc     1\n  \n"; people.String() != want {
+		t.Errorf("people read\n%s", people.String())
+	}
+	if n := strings.Count(program.String(), "\n"); n != 3 {
+		t.Errorf("programs read\n%s", program.String())
+	}
+}
+
+func TestReceipt(t *testing.T) {
+	t.Parallel()
+	receipt := queue.Receipt{
+		Ref: "0-x", ID: "1", Status: queue.Admitted, Position: 1, Level: 1, Capacity: 2,
+		EstimatedStart: time.UnixMicro(1767225600000001).UTC(), Wait: time.Millisecond, Ack: queue.AckMemory,
+	}
+	const least = `ref       0-x
+id        1
+status    admitted
+position  1
+level     1 of 2
+starts    2026-01-01T00:00:00.000001Z (in 1ms)
+`
+	more := receipt
+	more.Ack, more.Dropped = queue.AckReplicated(2), "0-y"
+	for want, receipt := range map[string]queue.Receipt{
+		least: receipt,
+		least + "ack       replicated(2)\ndropped   0-y\n": more,
+	} {
+		var b strings.Builder
+		if err := answer.Receipt(answer.NewPrinter(&b, false), receipt); err != nil || b.String() != want {
+			t.Errorf("got\n%s%v", b.String(), err)
+		}
 	}
 }
 

@@ -34,6 +34,11 @@ type Column[T any] struct {
 
 // List prints things as rows of a table. Without any it prints nothing.
 func List[T any](p *Printer, things []T, columns ...Column[T]) error {
+	return Annotated(p, things, func(T) []string { return nil }, columns...)
+}
+
+// Annotated is List with notes below the row of a thing, for people: a program reads the thing itself.
+func Annotated[T any](p *Printer, things []T, notes func(T) []string, columns ...Column[T]) error {
 	if p.json {
 		return objects(p, things)
 	}
@@ -53,7 +58,16 @@ func List[T any](p *Printer, things []T, columns ...Column[T]) error {
 		}
 		t.AppendRow(row)
 	}
-	return p.write(rendered(t))
+	lines := strings.SplitAfter(string(rendered(t)), "\n") // the header is the first
+	var b bytes.Buffer
+	b.WriteString(lines[0])
+	for i, thing := range things {
+		b.WriteString(lines[i+1])
+		for _, note := range notes(thing) {
+			fmt.Fprintf(&b, "  %s\n", printable(note))
+		}
+	}
+	return p.write(b.Bytes())
 }
 
 // One prints a thing, one column per line. Columns with nothing to show are left out.

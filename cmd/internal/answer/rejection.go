@@ -54,7 +54,7 @@ func Exit(err error) int {
 	switch Reason(err) {
 	case "":
 		return exit.Interrupted
-	case queue.ReasonFull, queue.ReasonClassFull, queue.ReasonStoreFull, queue.ReasonWouldExpire, ReasonBusy:
+	case queue.ReasonFull, queue.ReasonClassFull, queue.ReasonStoreFull, queue.ReasonWouldExpire, queue.ReasonDraining, ReasonBusy:
 		return exit.TryLater
 	case queue.ReasonConflict, queue.ReasonInvalid, queue.ReasonTooLarge, queue.ReasonUnknownClass, ReasonNotFound:
 		return exit.Data

@@ -3,8 +3,6 @@ package classfile
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -33,30 +31,20 @@ func Parse(name string, data []byte) ([]queue.Class, error) {
 	return classes, problems.Err()
 }
 
-// parseClass checks every field on its own, in a class that is sound otherwise, so that each problem gets its line.
+// parseClass reads every field that can be read, then checks them all together.
 func parseClass(f strictyaml.Field, problems *strictyaml.Problems) queue.Class {
 	class := sound(f.Name)
 	what := fmt.Sprintf("class %q", f.Name)
 	if class.Validate() != nil {
 		problems.Addf(f.Line, "%s: the name is not [a-z0-9][a-z0-9_-]{0,63}", what)
 	}
-	settings := settings()
-	missing := []string{"capacity", "rate"}
-	for _, field := range strictyaml.Fields(f.Value, what, names(settings), problems) {
-		missing = slices.DeleteFunc(missing, func(s string) bool { return s == field.Name })
-		i := slices.IndexFunc(settings, func(s setting) bool { return s.name == field.Name })
-		if err := settings[i].read(&class, field.Value); err != nil {
-			problems.Addf(field.Line, "%s: %v", what, err)
-			continue
+	r := reader{what: what, line: f.Line, problems: problems, class: &class, lines: map[string]int{}, wrong: map[string]bool{}}
+	r.read(f.Value)
+	r.check()
+	for _, name := range []string{"capacity", "rate"} {
+		if r.lines[name] == 0 {
+			problems.Addf(f.Line, "%s: %s is missing", what, name)
 		}
-		alone := sound("x")
-		_ = settings[i].read(&alone, field.Value) // it succeeded a moment ago
-		if err := alone.Validate(); err != nil {
-			problems.Addf(field.Line, "%s: %s", what, strings.TrimPrefix(err.Error(), queue.ErrInvalid.Error()+`: class "x": `))
-		}
-	}
-	for _, name := range missing {
-		problems.Addf(f.Line, "%s: %s is missing", what, name)
 	}
 	return class
 }
@@ -66,31 +54,36 @@ func sound(name string) queue.Class {
 	return queue.NewClass(name, 1, queue.Rate{Limit: 1, Period: time.Second})
 }
 
-// setting is one field of a class: how it is read from a file and how it is written.
+// setting is one setting of a class: how it is read from a file and how it is written. A dot in its name ends the name of
+// the mapping that it is in.
 type setting struct {
 	name  string
 	read  func(*queue.Class, *yaml.Node) error
 	write func(queue.Class) string
 }
 
-func names(settings []setting) []string {
-	list := make([]string, len(settings))
-	for i, s := range settings {
-		list[i] = s.name
-	}
-	return list
-}
-
-// settings are all fields, in the order in which they are shown.
+// settings are all of them, in the order in which they are shown.
 func settings() []setting {
 	return []setting{
 		number("capacity", func(c *queue.Class) *int { return &c.Capacity }),
 		text("rate", func(c *queue.Class) textField { return &c.Rate }),
 		duration("catch_up", func(c *queue.Class) *time.Duration { return &c.CatchUp }),
+		word("pace", func(c *queue.Class) *queue.Pace { return &c.Pace }),
+		number("max_in_flight", func(c *queue.Class) *int { return &c.MaxInFlight }),
 		duration("max_wait", func(c *queue.Class) *time.Duration { return &c.MaxWait }),
+		word("overflow", func(c *queue.Class) *queue.Overflow { return &c.Overflow }),
 		number("max_jobs", func(c *queue.Class) *int { return &c.MaxJobs }),
 		duration("timeout", func(c *queue.Class) *time.Duration { return &c.Timeout }),
+		number("retry.max_attempts", func(c *queue.Class) *int { return &c.Retry.MaxAttempts }),
+		duration("retry.backoff", func(c *queue.Class) *time.Duration { return &c.Retry.Backoff }),
+		duration("retry.max_backoff", func(c *queue.Class) *time.Duration { return &c.Retry.MaxBackoff }),
+		word("retry.order", func(c *queue.Class) *queue.Order { return &c.Retry.Order }),
+		number("max_crashes", func(c *queue.Class) *int { return &c.MaxCrashes }),
+		duration("retention", func(c *queue.Class) *time.Duration { return &c.Retention }),
+		number("dead.max", func(c *queue.Class) *int { return &c.Dead.Max }),
+		duration("dead.keep", func(c *queue.Class) *time.Duration { return &c.Dead.Keep }),
 		duration("dedup", func(c *queue.Class) *time.Duration { return &c.Dedup }),
+		word("ack", func(c *queue.Class) *queue.Ack { return &c.Ack }),
 		text("max_payload", func(c *queue.Class) textField { return &c.MaxPayload }),
 		{"http", readHTTP, writeHTTP},
 	}

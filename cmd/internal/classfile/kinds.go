@@ -63,6 +63,22 @@ func short(d time.Duration) string {
 	return s
 }
 
+// word is a setting that is one of a few words. The queue knows which.
+func word[T ~string](name string, of func(*queue.Class) *T) setting {
+	return setting{
+		name: name,
+		read: func(c *queue.Class, node *yaml.Node) error {
+			s, err := strictyaml.Text(node)
+			if err != nil {
+				return fmt.Errorf("%s %w", name, err)
+			}
+			*of(c) = T(s)
+			return nil
+		},
+		write: func(c queue.Class) string { return string(*of(&c)) },
+	}
+}
+
 // textField is a setting that reads and writes itself.
 type textField interface {
 	fmt.Stringer

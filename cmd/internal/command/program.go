@@ -62,8 +62,8 @@ redis+sentinel://host:port,host:port/master[/db], and with TLS rediss://, rediss
 where ?cafile=FILE trusts other authorities than the system's. A password is best kept in SPOUT_REDIS.
 While Redis is away at the start, a command waits for it for up to 30 s.
 
-Exit status: 0 done; 1 something was found (doctor) or skipped (bulk); 64 wrong command line; 65 wrong input, unknown class
-or job; 69 Redis is away, or its reply was lost; 74 reading or writing failed; 75 no room now, try again later;
+Exit status: 0 done; 1 something was found (doctor, audit) or left out (on request); 64 wrong command line; 65 wrong input,
+unknown class or job; 69 Redis is away, or its reply was lost; 74 reading or writing failed; 75 no room now, or draining;
 77 Redis does not let us in; 78 wrong configuration, or a Redis that is not fit; 130 interrupted.`
 
 // Group is a command that is only there for the commands below it.

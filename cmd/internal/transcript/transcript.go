@@ -2,8 +2,11 @@
 // Redis of its own, whose address is in SPOUT_REDIS. Besides testscript's commands they have
 //
 //	exits STATUS COMMAND...   runs a command and checks its exit status
-//	class NAME CAPACITY RATE  stores a class
+//	class NAME CAPACITY RATE [OVERFLOW]
+//	                          stores a class
+//	drain, resume CLASS       close a class to submissions, and open it
 //	jobs CLASS KEY NUMBER     submits jobs with the ids 1, 2, 3, … and payloads {"n":1}, …
+//	dead CLASS KEY NUMBER     the same, and lets each of them run and die of "503 from upstream"
 //	getref                    puts the ref in standard output, of one JSON object, into $REF
 //	redis COMMAND...          asks the Redis server something; the reply is standard output
 //	until REPLY COMMAND...    asks it until the reply is this one
@@ -16,6 +19,7 @@ package transcript
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,7 +65,10 @@ func Run(t *testing.T, start func(testing.TB) (server Server, address string)) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":       exits,
 			"class":       class,
+			"drain":       operate(queue.Classes.Drain),
+			"resume":      operate(queue.Classes.Resume),
 			"jobs":        jobs,
+			"dead":        dead,
 			"getref":      getRef,
 			"redis":       ask,
 			"until":       until,
@@ -104,15 +111,29 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func class(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 3 {
-		ts.Fatalf("usage: class NAME CAPACITY RATE")
+	if neg || len(args) < 3 || len(args) > 4 {
+		ts.Fatalf("usage: class NAME CAPACITY RATE [OVERFLOW]")
 	}
 	capacity, err := strconv.Atoi(args[1])
 	ts.Check(err)
 	rate, err := queue.ParseRate(args[2])
 	ts.Check(err)
-	_, err = fixtureOf(ts).open(ts).Classes().Put(context.Background(), queue.NewClass(args[0], capacity, rate))
+	class := queue.NewClass(args[0], capacity, rate)
+	if len(args) == 4 {
+		class.Overflow = queue.Overflow(args[3])
+	}
+	_, err = fixtureOf(ts).open(ts).Classes().Put(context.Background(), class)
 	ts.Check(err)
+}
+
+// operate is a command that closes or opens a class.
+func operate(do func(queue.Classes, context.Context, string) error) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != 1 {
+			ts.Fatalf("usage: drain or resume CLASS")
+		}
+		ts.Check(do(fixtureOf(ts).open(ts).Classes(), context.Background(), args[0]))
+	}
 }
 
 func (f *fixture) open(ts *testscript.TestScript) *queue.Client {
@@ -134,6 +155,39 @@ func jobs(ts *testscript.TestScript, neg bool, args []string) {
 		})
 		ts.Check(err)
 	}
+}
+
+// dead leaves the line as it was found: empty.
+func dead(ts *testscript.TestScript, neg bool, args []string) {
+	jobs(ts, neg, args)
+	number, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	client := fixtureOf(ts).open(ts)
+	outlets := make([]*queue.Outlet, client.Shards())
+	for shard := range outlets {
+		outlets[shard] = client.Outlet(rand.Text(), shard)
+	}
+	for deadline := time.Now().Add(10 * time.Second); number > 0; <-time.After(time.Millisecond) {
+		for _, outlet := range outlets {
+			number -= kill(ts, outlet, args[0])
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%d jobs do not depart", number)
+		}
+	}
+}
+
+// kill takes what may depart of a class, fails it for good and tells how many that were.
+func kill(ts *testscript.TestScript, outlet *queue.Outlet, class string) int {
+	got, err := outlet.Depart(context.Background(), queue.Ask{Want: queue.SettleMost, Classes: []string{class}})
+	ts.Check(err)
+	for _, d := range got.Jobs { // one by one, so that each dies at a time of its own
+		_, err = outlet.Settle(context.Background(), []queue.Verdict{{
+			Ref: d.Ref, Stamp: d.Stamp, Class: d.Class, Outcome: queue.Dead, Error: "503 from upstream", Due: d.Due, Started: d.Due,
+		}})
+		ts.Check(err)
+	}
+	return len(got.Jobs)
 }
 
 func getRef(ts *testscript.TestScript, _ bool, _ []string) {

@@ -139,7 +139,7 @@ func TestCluster(t *testing.T) {
 	if _, err := client.Classes().Put(ctx, queue.NewClass("a", 1, queue.Rate{Limit: 1, Period: time.Second})); err != nil {
 		t.Fatal(err)
 	}
-	examine("schema ok prefix spout, version 1, 4 shards", "classes ok 1", "sick ok")
+	examine("schema ok prefix spout, version 2, 4 shards", "classes ok 1", "sick ok")
 
 	second := cluster.Nodes[1]
 	if err := second.Client(t).ConfigSet(ctx, "maxmemory-policy", "allkeys-lru").Err(); err != nil {

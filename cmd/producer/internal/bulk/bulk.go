@@ -48,6 +48,8 @@ type Options struct {
 	OnFull OnFull
 	// Batch is the most jobs of one call, 1 to 100.
 	Batch int
+	// Ack is what the receipt of each line must vouch for, when that is more than its class asks for.
+	Ack queue.Ack
 	// Patience is how long a call is repeated while Redis does not answer.
 	Patience time.Duration
 	// Answer is told the final answer to each line.
@@ -62,14 +64,17 @@ type Options struct {
 // bounds are the most of the input that is held.
 type bounds struct{ lines, bytes int }
 
-// ErrFull ends a run that is to fail on a full bucket.
-var ErrFull = errors.New("stopped at a full bucket")
+// ErrFull and ErrDraining end a run that is to fail on a bucket that does not take a job.
+var (
+	ErrFull     = errors.New("stopped at a full bucket")
+	ErrDraining = errors.New("stopped at a draining bucket")
+)
 
 // ErrInput ends a run whose input cannot be read.
 var ErrInput = errors.New("the input cannot be read")
 
 // Run submits the jobs of the input. It returns early, with the summary so far, when ctx ends, when Redis stays away, when
-// the input cannot be read, and with ErrFull.
+// the input cannot be read, and with ErrFull and ErrDraining.
 func Run(ctx context.Context, to Submitter, input io.Reader, o Options) (Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -137,6 +142,7 @@ func (r *run) accept(c chunk, ok bool) error {
 	}
 	for _, l := range c.lines {
 		if l.bad == nil {
+			l.job.Ack = r.o.Ack
 			r.held.add(l)
 			continue
 		}
@@ -240,11 +246,11 @@ func (r *run) judge(now time.Time, b *bucket, result queue.Result, behind bool) 
 			b.refused(now, blindWait)
 		}
 		return r.away(now, b, result.Err)
-	case !isFull && reason != queue.ReasonStoreFull, r.o.OnFull != Wait:
+	case !noRoom(reason), r.o.OnFull != Wait:
 		b.failing = time.Time{}
 		return false, nil
 	case behind:
-	case !isFull:
+	case reason == queue.ReasonStoreFull, !isFull: // nobody can tell until when
 		r.warn("redis is full", result.Err)
 		b.refused(now, blindWait)
 	case full.Paused:
@@ -278,8 +284,14 @@ func (r *run) answered(l line, receipt queue.Receipt, err error) error {
 	if failed := r.o.Answer(l.number, receipt, err); failed != nil {
 		return failed
 	}
-	if r.o.OnFull == Fail && noRoom(queue.ReasonOf(err)) && err != nil {
+	if r.o.OnFull != Fail || err == nil {
+		return nil
+	}
+	switch reason := queue.ReasonOf(err); {
+	case noRoom(reason):
 		return fmt.Errorf("line %d: %w: %w", l.number, ErrFull, err)
+	case draining(reason):
+		return fmt.Errorf("line %d: %w: %w", l.number, ErrDraining, err)
 	}
 	return nil
 }

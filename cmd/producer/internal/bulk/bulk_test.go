@@ -233,6 +233,75 @@ func TestSkip(t *testing.T) {
 	}
 }
 
+// TestDraining: no waiting helps a job of a bucket that is draining. It has its answer at once, and the others go on.
+func TestDraining(t *testing.T) {
+	t.Parallel()
+	var input strings.Builder
+	for i := range 30 {
+		input.WriteString(strings.Replace(jobLine("k", i), `"c"`, `"draining"`, 1))
+		input.WriteString(jobLine("k", i))
+	}
+	for _, full := range []bulk.OnFull{bulk.Wait, bulk.Skip, bulk.Fail} {
+		s := newShop(100, time.Second)
+		var o outcome
+		sum, err := bulk.Run(t.Context(), s, strings.NewReader(input.String()), o.options(full, 10))
+		if full == bulk.Fail {
+			if !errors.Is(err, bulk.ErrDraining) || !strings.HasPrefix(err.Error(), "line 1: stopped at a draining bucket: ") {
+				t.Errorf("%s: got %v", full, err)
+			}
+			continue
+		}
+		if err != nil || sum.Admitted != 30 || sum.Closed != 30 || sum.Bad+sum.Skipped != 0 || sum.Answered() != 60 || len(sum.BadLines) != 20 {
+			t.Errorf("%s: got %+v, %v", full, sum, err)
+		}
+	}
+}
+
+// TestStoreFull: a Redis without memory is asked once a second, whatever it says.
+func TestStoreFull(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(1000, time.Millisecond)
+		s.outTill = time.Now().Add(10 * time.Second)
+		var input strings.Builder
+		for i := range 50 {
+			input.WriteString(jobLine("k", i))
+		}
+		var o outcome
+		sum, err := bulk.Run(t.Context(), s, strings.NewReader(input.String()), o.options(bulk.Wait, 100))
+		if err != nil || sum.Admitted != 50 {
+			t.Fatalf("got %+v, %v", sum, err)
+		}
+		for i := 1; i < len(s.asked) && s.asked[i-1].Before(s.outTill); i++ {
+			if gap := s.asked[i].Sub(s.asked[i-1]); gap < time.Second {
+				t.Errorf("asked again after %v", gap)
+			}
+		}
+		if !strings.Contains(o.log.String(), "redis is full") {
+			t.Errorf("not logged: %s", o.log.String())
+		}
+
+		s.outTill = time.Now().Add(time.Hour)
+		sum, err = bulk.Run(t.Context(), s, strings.NewReader(jobLine("new", 1)), o.options(bulk.Skip, 100))
+		if err != nil || sum.Skipped != 1 {
+			t.Errorf("skip: got %+v, %v", sum, err)
+		}
+	})
+}
+
+func TestAck(t *testing.T) {
+	t.Parallel()
+	s := newShop(10, time.Second)
+	s.acks = map[queue.Ack]int{}
+	var o outcome
+	options := o.options(bulk.Wait, 10)
+	options.Ack = queue.AckFsynced
+	sum, err := bulk.Run(t.Context(), s, strings.NewReader(jobLine("a", 1)+jobLine("b", 2)), options)
+	if err != nil || sum.Admitted != 2 || s.acks[queue.AckFsynced] != 2 || len(s.acks) != 1 {
+		t.Errorf("got %+v, %v, %v", sum, err, s.acks)
+	}
+}
+
 func TestFail(t *testing.T) {
 	t.Parallel()
 	var input strings.Builder

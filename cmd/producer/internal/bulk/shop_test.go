@@ -17,6 +17,9 @@ type shop struct {
 	flaky    *rand.Rand
 	downTill time.Time
 	fullTill time.Time // and paused
+	outTill  time.Time // out of memory: it asks to come back at once
+	asked    []time.Time
+	acks     map[queue.Ack]int
 	calls    int
 	refusals int
 	buckets  map[string]*shelf
@@ -35,6 +38,7 @@ func newShop(capacity int, interval time.Duration) *shop {
 
 func (s *shop) SubmitMany(_ context.Context, jobs []queue.Job) []queue.Result {
 	s.calls++
+	s.asked = append(s.asked, time.Now())
 	before := time.Now().Before(s.downTill) || s.flaky != nil && s.flaky.IntN(4) == 0
 	after := s.flaky != nil && s.flaky.IntN(4) == 0
 	results := make([]queue.Result, len(jobs))
@@ -52,6 +56,9 @@ func (s *shop) SubmitMany(_ context.Context, jobs []queue.Job) []queue.Result {
 }
 
 func (s *shop) submit(job queue.Job) queue.Result {
+	if s.acks != nil {
+		s.acks[job.Ack]++
+	}
 	name := job.Class + "/" + job.Key
 	b := s.buckets[name]
 	if b == nil {
@@ -67,6 +74,10 @@ func (s *shop) submit(job queue.Job) queue.Result {
 	switch {
 	case strings.HasPrefix(job.Class, "no"):
 		return queue.Result{Err: queue.ErrUnknownClass}
+	case strings.HasPrefix(job.Class, "draining"):
+		return queue.Result{Err: &queue.FullError{Reason: "draining", Class: job.Class, Key: job.Key, RetryAfter: time.Millisecond}}
+	case now.Before(s.outTill):
+		return queue.Result{Err: &queue.FullError{Reason: queue.ReasonStoreFull, Class: job.Class, Key: job.Key}}
 	case len(job.Payload) > queue.MaxPayload:
 		return queue.Result{Err: queue.ErrTooLarge}
 	case b.known[job.ID]:

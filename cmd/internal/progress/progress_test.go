@@ -1,14 +1,14 @@
-package main
+package progress_test
 
 import (
 	"log/slog"
 	"strings"
 	"testing"
 
-	"github.com/spout-queue/spout/cmd/producer/internal/bulk"
+	"github.com/spout-queue/spout/cmd/internal/progress"
 )
 
-func TestProgress(t *testing.T) {
+func TestBar(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		size int64
@@ -20,11 +20,11 @@ func TestProgress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var w strings.Builder
-			p := newProgress(&w, true, test.size)
-			p.show(bulk.Summary{Admitted: 2, Bad: 1, Bytes: 500})
-			slog.New(p.clearing(slog.NewTextHandler(&w, nil))).Info("a line of its own")
-			p.show(bulk.Summary{Admitted: 3, Bad: 1, Bytes: 1000})
-			p.done()
+			b := progress.Draw(&w, test.size)
+			b.Show("3 jobs, 10/s", 500)
+			slog.New(b.Clearing(slog.NewTextHandler(&w, nil))).Info("a line of its own")
+			b.Show("4 jobs, 10/s", 1000)
+			b.Done()
 			for _, want := range test.want {
 				if !strings.Contains(w.String(), want) {
 					t.Errorf("%q has no %q", w.String(), want)
@@ -38,9 +38,9 @@ func TestProgress(t *testing.T) {
 	t.Run("nobody looks", func(t *testing.T) {
 		t.Parallel()
 		var w strings.Builder
-		p := newProgress(&w, false, 1000)
-		p.show(bulk.Summary{Admitted: 2, Bytes: 500})
-		p.done()
+		b := progress.New(&w, 1000)
+		b.Show("2 jobs", 500)
+		b.Done()
 		if w.Len() > 0 {
 			t.Errorf("wrote %q", w.String())
 		}
