@@ -122,6 +122,7 @@ func (s Buckets) read(ctx context.Context, shard int, settings Class, names []re
 		sick        *redis.StringCmd
 	}
 	pipe := s.c.rdb.Pipeline()
+	clock := pipe.Time(ctx)
 	asked := make([]calls, len(names))
 	for i, z := range names {
 		name := fmt.Sprint(z.Member)
@@ -147,13 +148,13 @@ func (s Buckets) read(ctx context.Context, shard int, settings Class, names []re
 		if settings.bounded() {
 			states[i].Out = int(asked[i].flight.Val())
 		}
-		states[i].readOwn(asked[i].own.Val())
+		states[i].readOwn(asked[i].own.Val(), clock.Val())
 	}
 	return states, nil
 }
 
 // readOwn reads the fields of the bucket's own hash.
-func (b *Bucket) readOwn(own []any) {
+func (b *Bucket) readOwn(own []any, now time.Time) {
 	text := func(i int) string {
 		if i < len(own) {
 			if s, ok := own[i].(string); ok {
@@ -168,7 +169,7 @@ func (b *Bucket) readOwn(own []any) {
 	b.Paused = b.Paused || text(1) != ""
 	b.Draining = b.Draining || text(2) != ""
 	backoff, _, _ := strings.Cut(text(4), " ")
-	if until := max(parseInt(text(3)), parseInt(backoff)); until > 0 {
+	if until := max(parseInt(text(3)), parseInt(backoff)); until > now.UnixMicro() {
 		b.Hold = time.UnixMicro(until).UTC()
 	}
 }

@@ -1,9 +1,11 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,8 +23,10 @@ type DeadQuery struct {
 	Class string
 	// Key of one bucket; empty means all buckets of the class.
 	Key string
-	// Before leaves out those that died then or later; zero leaves out none. The next page begins before the last one's EndedAt.
-	Before time.Time
+	// Before leaves out those that died then or later; zero leaves out none. With BeforeRef it leaves out of those that died
+	// at that very time only that job and what comes before it. The next page begins at the last one's EndedAt and Ref.
+	Before    time.Time
+	BeforeRef string
 	// Limit of the page, at least 1.
 	Limit int
 }
@@ -43,7 +47,9 @@ func (d DeadJobs) List(ctx context.Context, q DeadQuery) ([]JobState, error) {
 		}
 		jobs = append(jobs, some...)
 	}
-	slices.SortStableFunc(jobs, func(a, b JobState) int { return b.EndedAt.Compare(a.EndedAt) })
+	slices.SortFunc(jobs, func(a, b JobState) int {
+		return cmp.Or(b.EndedAt.Compare(a.EndedAt), cmp.Compare(b.Ref, a.Ref))
+	})
 	return jobs[:min(q.Limit, len(jobs))], nil
 }
 
@@ -52,7 +58,10 @@ func (d DeadJobs) page(ctx context.Context, shard int, q DeadQuery) ([]JobState,
 	var jobs []JobState
 	highest := "+inf"
 	if !q.Before.IsZero() {
-		highest = fmt.Sprint("(", q.Before.UnixMicro())
+		highest = strconv.FormatInt(q.Before.UnixMicro(), 10)
+		if q.BeforeRef == "" {
+			highest = "(" + highest
+		}
 	}
 	step := int64(min(q.Limit, touchMost))
 	if q.Key != "" {
@@ -71,15 +80,21 @@ func (d DeadJobs) page(ctx context.Context, shard int, q DeadQuery) ([]JobState,
 				return nil, err
 			}
 		}
-		some, err := d.c.readJobs(ctx, shard, refs[:min(len(refs), q.Limit-len(jobs))])
+		some, err := d.c.readJobs(ctx, shard, refs)
 		if err != nil {
 			return nil, err
 		}
+		some = slices.DeleteFunc(some, q.listed)
 		if jobs = append(jobs, some...); last {
 			break
 		}
 	}
 	return jobs, nil
+}
+
+// listed tells of a job whether an earlier page had it.
+func (q *DeadQuery) listed(j JobState) bool {
+	return q.BeforeRef != "" && j.EndedAt.Equal(q.Before) && j.Ref >= q.BeforeRef
 }
 
 // deadStep is how many dead jobs one round trip looks through for those of one bucket.
@@ -114,7 +129,7 @@ func (d DeadJobs) Retry(ctx context.Context, ref string) (Receipt, error) {
 		at := time.UnixMicro(r.int(5)).UTC()
 		wait := time.Duration(r.int(4)) * time.Microsecond
 		return Receipt{
-			Ref: ref, Status: Admitted, Position: int(r.int(1)), Level: int(r.int(2)), Capacity: int(r.int(3)),
+			Ref: ref, ID: r.text(6)[min(digestLen, len(r.text(6))):], Status: Admitted, Position: int(r.int(1)), Level: int(r.int(2)), Capacity: int(r.int(3)),
 			EstimatedStart: at.Add(wait), Wait: wait, Ack: AckMemory,
 		}, nil
 	case "full":
@@ -129,6 +144,23 @@ func (d DeadJobs) Retry(ctx context.Context, ref string) (Receipt, error) {
 	default:
 		return Receipt{}, fmt.Errorf("%w: job %s is not dead, or is gone", ErrNotFound, ref)
 	}
+}
+
+// Count is how many dead jobs of a class are kept.
+func (d DeadJobs) Count(ctx context.Context, class string) (int, error) {
+	pipe := d.c.rdb.Pipeline()
+	counts := make([]*redis.IntCmd, len(d.c.tags))
+	for shard := range d.c.tags {
+		counts[shard] = pipe.ZCard(ctx, d.c.key(shard, "dead", class))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return 0, readError("count dead jobs of class "+class, err)
+	}
+	total := 0
+	for _, n := range counts {
+		total += int(n.Val())
+	}
+	return total, nil
 }
 
 // Purge drops the dead jobs of a class, or of one bucket when key is not empty, and tells how many.

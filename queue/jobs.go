@@ -172,7 +172,7 @@ func readJob(ref string, h map[string]string) JobState {
 	var f fields = h
 	j := JobState{
 		Ref: ref, ExpiresAt: f.time("expires"),
-		Error: h["error"], EndedAt: f.time("ended"), State: State(h["state"]), Cancelling: h["cancel"] != "",
+		Error: h["error"], EndedAt: f.time("ended"), State: State(h["state"]), Cancelling: h["cancel"] != "" && h["state"] == "",
 	}
 	past := readPast(h["past"])
 	j.Attempts, j.GivenBack, j.Crashes = past.attempts, past.backs, past.crashes

@@ -18,22 +18,26 @@ type Revival struct {
 }
 
 // RetryAll goes once through the dead jobs of a class, or of one bucket when key is not empty, the oldest first, and sends
-// those round again for which there is room: each leaves its bucket at the bucket's rate. progress, which may be nil,
-// hears of every step. Jobs that die meanwhile are left alone.
-func (d DeadJobs) RetryAll(ctx context.Context, class, key string, progress func(Revival)) (Revival, error) {
+// those round again for which there is room: each leaves its bucket at the bucket's rate. Jobs that died after a time, zero
+// for now, are left alone: those that die again are not sent round for ever. progress, which may be nil, hears of every step.
+func (d DeadJobs) RetryAll(
+	ctx context.Context, class, key string, until time.Time, progress func(Revival),
+) (Revival, error) {
 	var sum Revival
 	if _, err := d.c.Classes().Get(ctx, class); err != nil {
 		return sum, err
 	}
-	now, err := d.c.Now(ctx)
-	if err != nil {
-		return sum, err
+	if until.IsZero() {
+		var err error
+		if until, err = d.c.Now(ctx); err != nil {
+			return sum, err
+		}
 	}
 	for shard := range d.c.tags {
 		if key != "" && shard != shardOf(class+"/"+key, len(d.c.tags)) {
 			continue
 		}
-		if err := d.reviveShard(ctx, shard, class, key, now, &sum, progress); err != nil {
+		if err := d.reviveShard(ctx, shard, class, key, until, &sum, progress); err != nil {
 			return sum, err
 		}
 	}
@@ -89,6 +93,11 @@ func (d DeadJobs) revive(ctx context.Context, ref, bucket string, full map[strin
 		if sum.Left == 0 || after < sum.RetryAfter {
 			sum.RetryAfter = after
 		}
+		sum.Left++
+		return true, nil
+	}
+	if errors.Is(err, ErrDraining) {
+		full[bucket] = true
 		sum.Left++
 		return true, nil
 	}

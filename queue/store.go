@@ -117,7 +117,7 @@ func (g *storeGauge) needsWaitAOF(ctx context.Context, shard int) (bool, error) 
 		g.mu.Unlock()
 	}
 	if how == fsyncNever {
-		return false, fmt.Errorf("%w: ack fsynced: %w", ErrUnavailable, errNoFsync)
+		return false, fmt.Errorf("%w: ack fsynced: %w", ErrUnfit, errNoFsync)
 	}
 	return how == fsyncWait, nil
 }

@@ -14,7 +14,8 @@ import (
 // Submit puts one job into its bucket, or says why not. Calls made at the same time share round trips.
 //
 // The errors are a [*FullError] when there is no room now, and errors that wrap [ErrInvalid], [ErrTooLarge],
-// [ErrUnknownClass], [ErrConflict], [ErrUnavailable] (nothing was sent or done) or [ErrUnknown] (sent, and no reply: repeat
+// [ErrUnknownClass], [ErrConflict], [ErrDraining], [ErrUnfit] (Redis cannot confirm the ack that is asked for),
+// [ErrUnavailable] (nothing was sent or done) or [ErrUnknown] (sent, and no reply: repeat
 // with the id in the returned receipt, which is set whenever the job was valid). It returns when ctx ends.
 func (c *Client) Submit(ctx context.Context, job Job) (Receipt, error) {
 	s, err := c.prepare(&job)

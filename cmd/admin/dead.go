@@ -57,10 +57,14 @@ func deadPurge(p *command.Program) *cli.Command {
 	})
 }
 
-// countedDead is how many dead jobs are counted for a question: to count them is to read them.
+// countedDead is how many dead jobs of one bucket are counted for a question: to count them is to read them.
 const countedDead = 100
 
 func countDead(ctx context.Context, client *queue.Client, t target) (string, error) {
+	if t.key == "" {
+		n, err := client.Dead().Count(ctx, t.class)
+		return fmt.Sprint(n), err
+	}
 	jobs, err := client.Dead().List(ctx, queue.DeadQuery{Class: t.class, Key: t.key, Limit: countedDead})
 	if len(jobs) == countedDead {
 		return fmt.Sprintf("%d or more", countedDead), err

@@ -21,8 +21,8 @@ func deadRetry(p *command.Program) *cli.Command {
 		Name: "retry", Usage: "send the dead jobs of a class or of a bucket round again, the oldest first",
 		Args: "CLASS[/KEY]", Least: 1, Most: 1,
 		Description: `They go to the tail of their buckets and leave at the rate of these. While there is no room for some, it waits and goes on;
-with --on-full skip those stay dead. It ends when none is left, or when as many went round as were dead when it began, so
-that jobs which die again do not keep it busy for ever. When some are left, the exit status is 1. An interrupt stops it:
+with --on-full skip those stay dead. It ends when none is left of those that were dead when it began: jobs that die again do not
+keep it busy for ever. When some are left, the exit status is 1. An interrupt stops it:
 what went round stays so, and the next run goes on from there.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "on-full", Value: "wait", Usage: "`ACTION` when there is no room: wait (as told), or skip the job"},
@@ -49,12 +49,16 @@ func runDeadRetry(ctx context.Context, s *command.Session) error {
 	if err != nil {
 		return err
 	}
+	began, err := client.Now(ctx)
+	if err != nil {
+		return err
+	}
 	bar := progress.New(s.Stderr, -1)
 	start := time.Now()
 	r := reviver{
 		wait: onFull == "wait",
 		pass: func(ctx context.Context, progress func(queue.Revival)) (queue.Revival, error) {
-			return client.Dead().RetryAll(ctx, t.class, t.key, progress)
+			return client.Dead().RetryAll(ctx, t.class, t.key, began, progress)
 		},
 		show: func(sum queue.Revival) {
 			rate := float64(sum.Retried) / max(time.Since(start), time.Millisecond).Seconds()
@@ -105,7 +109,6 @@ type reviver struct {
 
 // run returns what it did, also when it ends early.
 func (r *reviver) run(ctx context.Context) (queue.Revival, error) {
-	all := 0
 	for {
 		pass, err := r.once(ctx)
 		switch {
@@ -113,10 +116,6 @@ func (r *reviver) run(ctx context.Context) (queue.Revival, error) {
 			return r.sum, ctx.Err()
 		case err != nil, r.sum.Left == 0, !r.wait:
 			return r.sum, err
-		case all == 0:
-			all = r.sum.Retried + r.sum.Left
-		case r.sum.Retried >= all: // those that are left died meanwhile
-			return r.sum, nil
 		}
 		if err := sleep(ctx, r.pause(pass)); err != nil {
 			return r.sum, err

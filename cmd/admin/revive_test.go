@@ -19,7 +19,6 @@ type morgue struct {
 	dead   int
 	room   []int         // pass by pass; none when it ends
 	told   time.Duration // retry-after
-	again  int           // how many die again after each pass
 	fails  error         // in the last pass that has room
 	passes []time.Time
 }
@@ -44,7 +43,6 @@ func (m *morgue) pass(ctx context.Context, progress func(queue.Revival)) (queue.
 	if sum.Left = m.dead; m.dead > 0 {
 		sum.RetryAfter = m.told
 	}
-	m.dead += m.again
 	return sum, nil
 }
 
@@ -110,18 +108,6 @@ func TestReviverWaits(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestReviverEnds: jobs that die again are not sent round for ever.
-func TestReviverEnds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		m := &morgue{dead: 10, told: time.Second, room: []int{4, 4, 4, 4, 4, 4, 4}, again: 2}
-		sum, _, _, err := m.revive(t.Context(), true)
-		if want := (queue.Revival{Retried: 12, Left: 2, RetryAfter: time.Second}); err != nil || sum != want || len(m.passes) != 3 {
-			t.Errorf("got %+v, %v after %d passes", sum, err, len(m.passes))
-		}
-	})
 }
 
 func TestReviverSkips(t *testing.T) {

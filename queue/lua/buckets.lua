@@ -169,6 +169,7 @@ local function end_job(c, ref, state, text)
   if retained then
     local kept = P .. ':ended:' .. ref
     call('HSET', key, 'state', state, 'ended', int(now))
+    if text and state ~= 'done' then call('HSET', key, 'error', text) end
     call('RENAME', key, kept)
     call('PEXPIRE', kept, ceil(c.retention / 1000))
   else

@@ -4,7 +4,8 @@
 -- ARGV     cancel | revive | await, ref
 -- returns  cancel: not_found | state (dead: it stays so) | cancelled | out (its worker was told)
 --          revive: not_found | full, retry-after (us, -1 unknown: paused), level, capacity, T (us), bucket | draining,
---          bucket | ok, position, level, capacity, wait (us), now (us)
+--          bucket | ok, position, level, capacity, wait (us), now (us),
+--          digest and id
 --          await: wait (its end will be published) | state, ended (us), error or result | gone: it ended, or never was
 -- cost     O(log n); a job that is out: O(workers)
 local op, ref = ARGV[1], ARGV[2]
@@ -70,7 +71,7 @@ local function revive()
     call('ZADD', P .. ':expiry:' .. name, expires, ref)
   end
   count(b.class, 'revived', 1)
-  return { 'ok', b.line, b.line + b.later, c.capacity, ceil(wait), now }
+  return { 'ok', b.line, b.line + b.later, c.capacity, ceil(wait), now, match(v[1], '^(.-)\n') }
 end
 
 local function await()
