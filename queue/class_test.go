@@ -95,6 +95,18 @@ func TestBadClasses(t *testing.T) {
 		"max_payload":    func(c *queue.Class) { c.MaxPayload = 0 },
 		"max_payload ":   func(c *queue.Class) { c.MaxPayload = 1<<20 + 1 },
 		"http.hosts":     func(c *queue.Class) { c.HTTP.Hosts = []string{"http://x"} },
+		"max_in_flight":  func(c *queue.Class) { c.MaxInFlight = -1 },
+		"overflow":       func(c *queue.Class) { c.Overflow = "" },
+		"retention":      func(c *queue.Class) { c.Retention = -1 },
+		"max_attempts":   func(c *queue.Class) { c.Retry.MaxAttempts = 0 },
+		"backoff":        func(c *queue.Class) { c.Retry.Backoff = 0 },
+		"max_backoff":    func(c *queue.Class) { c.Retry.MaxBackoff = time.Millisecond },
+		"order":          func(c *queue.Class) { c.Retry.Order = "any" },
+		"max_crashes":    func(c *queue.Class) { c.MaxCrashes = 101 },
+		"dead.max":       func(c *queue.Class) { c.Dead.Max = -1 },
+		"dead.keep":      func(c *queue.Class) { c.Dead.Keep = 0 },
+		"ack":            func(c *queue.Class) { c.Ack = "replicated(17)" },
+		"pace":           func(c *queue.Class) { c.Pace = "" },
 		"capacity -5 is": func(c *queue.Class) { c.Capacity, c.Rate.Limit = -5, -1 },
 	} {
 		class := queue.NewClass("c", 10, queue.Rate{Limit: 1, Period: time.Second})
@@ -117,6 +129,10 @@ func TestClasses(t *testing.T) {
 		full := put(t, c, "full", 7, "30/60s", func(c *queue.Class) {
 			c.CatchUp, c.MaxWait, c.MaxJobs, c.Timeout, c.Dedup = 0, 10*time.Minute, 9, time.Second, time.Hour
 			c.MaxPayload, c.HTTP = 1<<10, queue.HTTP{AllowPrivate: true, Hosts: []string{"example.org"}}
+			c.MaxInFlight, c.Overflow, c.Retention = 3, queue.DropOldest, 2*time.Hour
+			c.Retry = queue.Retry{MaxAttempts: 7, Backoff: 10 * time.Millisecond, MaxBackoff: time.Second, Order: queue.Tail}
+			c.MaxCrashes, c.Dead = 4, queue.DeadLimits{Max: 11, Keep: 24 * time.Hour}
+			c.Ack, c.Pace = queue.AckReplicated(2), queue.PaceStrict
 		})
 		put(t, c, "a-1", 1, "1/1s")
 		again := full
@@ -152,7 +168,10 @@ func TestClasses(t *testing.T) {
 			}
 		}
 		const want = `{"name":"full","capacity":8,"rate":"30/60s","catch_up":"0s","max_wait":"10m","max_jobs":9,"timeout":"1s",` +
-			`"dedup":"1h","max_payload":"1KiB","http":{"allow_private":true,"hosts":["example.org"]},"paused":false,"version":2}`
+			`"dedup":"1h","max_payload":"1KiB","http":{"allow_private":true,"hosts":["example.org"]},` +
+			`"max_in_flight":3,"overflow":"drop-oldest","retention":"2h",` +
+			`"retry":{"max_attempts":7,"backoff":"10ms","max_backoff":"1s","order":"tail"},"max_crashes":4,` +
+			`"dead":{"max":11,"keep":"24h"},"ack":"replicated(2)","pace":"strict","paused":false,"draining":false,"version":2}`
 		if got, err := json.Marshal(again); err != nil || string(got) != want {
 			t.Errorf("JSON: %s, %v\nwant  %s", got, err, want)
 		}
@@ -226,7 +245,7 @@ func TestRemove(t *testing.T) {
 		must(t, c.Classes().Remove(ctx, "c"))
 		must(t, c.SetClock(ctx, start+30_000_000))
 		departAll(t, c)
-		if left := leftover(t, rdb); !slices.Equal(left, []string{"spout:meta", "{spout:0}:stamp", "{spout:0}:workers"}) {
+		if left := leftover(t, rdb); !slices.Equal(left, []string{"spout:meta", "{spout:0}:server", "{spout:0}:stamp", "{spout:0}:workers"}) {
 			t.Errorf("left over: %v", left)
 		}
 	})

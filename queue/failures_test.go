@@ -184,8 +184,8 @@ func TestSchema(t *testing.T) {
 			schema, oldest int
 			want           string
 		}{
-			{9, 1, ""},
-			{9, 2, "upgrade this program"},
+			{9, 2, ""},
+			{9, 3, "upgrade this program"},
 			{0, 0, "run a release in between"},
 		} {
 			must(t, rdb.HSet(ctx, "spout:meta", "schema", test.schema, "oldest", test.oldest).Err())
@@ -238,7 +238,7 @@ func TestStoreFull(t *testing.T) {
 	}
 	must(t, rdb.ConfigSet(ctx, "maxmemory", "0").Err())
 	books, err := c.Books(ctx, "c")
-	want := queue.Books{Admitted: 11, Departed: 12, Returned: 1, Done: 1, Dead: 10}
+	want := queue.Books{Admitted: 11, Departed: 12, Returned: 1, Done: 1, Dead: 10, DeadPurged: 10}
 	if diff := cmp.Diff(want, books); diff != "" || err != nil {
 		t.Errorf("books: %v (-want +got):\n%s", err, diff)
 	}
@@ -282,7 +282,8 @@ func TestScriptFlush(t *testing.T) {
 	})
 }
 
-// TestNothingIsLeft: buckets that are drained and idle for two intervals leave no key behind.
+// TestNothingIsLeft: buckets that are drained and idle for two intervals leave no key behind. The name of a worker that has
+// left is remembered for an hour, so that a late call of it is known for what it is.
 func TestNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -312,11 +313,21 @@ func TestNothingIsLeft(t *testing.T) {
 			must(t, err)
 		}
 		want := []string{
-			"spout:meta", "{spout:0}:class:c", "{spout:0}:classes", "{spout:0}:stamp", "{spout:0}:stats:c",
-			"{spout:1}:class:c", "{spout:1}:classes", "{spout:1}:stamp", "{spout:1}:stats:c",
+			"spout:meta", "{spout:0}:class:c", "{spout:0}:classes", "{spout:0}:server", "{spout:0}:stamp", "{spout:0}:stats:c",
+			"{spout:0}:workers", "{spout:1}:class:c", "{spout:1}:classes", "{spout:1}:server", "{spout:1}:stamp",
+			"{spout:1}:stats:c", "{spout:1}:workers",
 		}
 		if left := leftover(t, rdb); !slices.Equal(left, want) {
 			t.Errorf("left: %v", left)
+		}
+		must(t, c.SetClock(ctx, now+micros(time.Hour)+1))
+		for shard := range 2 { // who leaves sees off who left long before
+			_, err := c.Outlet("other", shard).Leave(ctx)
+			must(t, err)
+			names := rdb.HKeys(ctx, fmt.Sprintf("{spout:%d}:workers", shard)).Val()
+			if !slices.Equal(names, []string{"other"}) {
+				t.Errorf("workers that are remembered: %v", names)
+			}
 		}
 	})
 }

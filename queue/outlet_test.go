@@ -31,12 +31,12 @@ func TestDeparture(t *testing.T) {
 		outlet := c.Outlet("w", 0)
 		want := queue.Departure{
 			Ref: r[0].Ref, Worker: "w", Due: at(0), Class: "full", Key: "a key", ID: "first id", Type: "my type",
-			Payload:  []byte("{\"n\":1,\"t\":\"\\n 日本\"}"),
+			Payload: []byte("{\"n\":1,\"t\":\"\\n 日本\"}"), Attempt: 1,
 			Settings: &queue.Settings{Timeout: 7 * time.Second, HTTP: `{"allow_private":true,"hosts":["a:80"]}`},
 		}
 		later := queue.Departure{
 			Ref: r[1].Ref, Worker: "w", Due: at(joinSpread), Class: "plain", Key: "k", ID: "second", Type: queue.DefaultType,
-			Payload: []byte("null"), Settings: &queue.Settings{Timeout: 30 * time.Second},
+			Payload: []byte("null"), Attempt: 1, Settings: &queue.Settings{Timeout: 30 * time.Second},
 		}
 		opts := cmp.Options{cmpopts.IgnoreFields(queue.Departure{}, "Stamp", "Number"), cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })}
 		for backs := range 3 {
@@ -108,7 +108,8 @@ func TestDepartOnlyWhatIsServed(t *testing.T) {
 	})
 }
 
-// TestDataLoss: a worker whom Redis has forgotten goes on with its second call.
+// TestDataLoss: a worker whom Redis has forgotten goes on with its second call, and no bucket lets go before an interval
+// has passed since then.
 func TestDataLoss(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, rdb *redis.Client) {
@@ -125,8 +126,13 @@ func TestDataLoss(t *testing.T) {
 		}
 		put(t, c, "c", 10, "10/1s")
 		admit(t, c, newJob("c", "k", "1"))
-		if d, err := outlet.Depart(ctx, queue.Ask{Want: 1}); err != nil || len(d.Jobs) != 1 {
-			t.Errorf("next call: %+v, %v; want one job", d, err)
+		d, err := outlet.Depart(ctx, queue.Ask{Want: 1})
+		if err != nil || len(d.Jobs) != 0 || d.Wait != 100*time.Millisecond || d.Rollback == nil || !d.Rollback.Since.Equal(at(0)) {
+			t.Errorf("next call: %+v, %v; want a rollback and a wait of one interval", d, err)
+		}
+		must(t, c.SetClock(ctx, start+100_000))
+		if d, err := outlet.Depart(ctx, queue.Ask{Want: 1}); err != nil || len(d.Jobs) != 1 || d.Rollback != nil {
+			t.Errorf("an interval later: %+v, %v; want one job", d, err)
 		}
 	})
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/spout-queue/spout/queue"
 )
 
+// stampOf is when a job departed, as its stamp says.
+func stampOf(d queue.Departure) time.Time { return time.UnixMicro(parse(d.Stamp)).UTC() }
+
 func at(us int64) time.Time { return time.UnixMicro(start + us).UTC() }
 
 // TestJobStates reads one job in every state it can be in.
@@ -39,13 +42,16 @@ func TestJobStates(t *testing.T) {
 		_, err := outlet.Settle(ctx, []queue.Verdict{{Ref: failed.Ref, Stamp: failed.Stamp, Outcome: queue.Dead, Error: "it broke \xff"}})
 		must(t, err)
 		must(t, c.SetClock(ctx, start+1_000_000))
-		depart()
+		out := depart()
 		common := queue.JobState{Class: "c", Key: "k", Type: queue.DefaultType, Payload: []byte("null"), AdmittedAt: at(0), ExpiresAt: at(60_000_000)}
 		for i, change := range []func(*queue.JobState){
 			func(j *queue.JobState) {
 				j.State, j.Attempts, j.Error, j.EndedAt = queue.Kept, 1, "it broke \ufffd", at(0)
+				j.History = []queue.Attempt{{
+					Number: 1, Outcome: "failed", Departed: stampOf(failed), Ended: at(0), Worker: "w", Error: j.Error,
+				}}
 			},
-			func(j *queue.JobState) { j.State, j.Worker = queue.Out, "w" },
+			func(j *queue.JobState) { j.State, j.Worker, j.DepartedAt = queue.Out, "w", stampOf(out) },
 			func(j *queue.JobState) { j.State, j.Position = queue.Line, 1 },
 			func(j *queue.JobState) { j.State, j.Position = queue.Line, 2 },
 			func(j *queue.JobState) {
@@ -168,7 +174,7 @@ func TestBucketState(t *testing.T) {
 	class := put(t, c, "c", 10, "7/1s")
 	check := func(what string, change func(*queue.Bucket)) {
 		t.Helper()
-		want := queue.Bucket{Class: "c", Key: "k", Capacity: 10, Rate: class.Rate}
+		want := queue.Bucket{Class: "c", Key: "k", Capacity: 10, Rate: class.Rate, Out: -1}
 		change(&want)
 		got, err := c.Buckets().Get(ctx, "c", "k")
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -208,7 +214,10 @@ func TestJSON(t *testing.T) {
 		`{"ref":"0-x","id":"i","status":"admitted","position":2,"level":3,"capacity":5,"estimated_start":` + stamp + `,"wait_ms":2}`: receipt,
 		`{"class":"c","key":"k","level":3,"capacity":5,"line":1,"later":2,"rate":"7/1s","due":` + stamp + `,"paused":true,"sick":"s"}`: queue.Bucket{
 			Class: "c", Key: "k", Level: 3, Line: 1, Later: 2, Capacity: 5, Rate: queue.Rate{Limit: 7, Period: time.Second},
-			Due: at(1), Paused: true, Sick: "s",
+			Due: at(1), Paused: true, Out: -1, Sick: "s",
+		},
+		`{"class":"c","key":"k","level":0,"capacity":5,"line":0,"later":0,"rate":"7/1s","hold":` + stamp + `,"paused":false,"draining":true,"out":0}`: queue.Bucket{
+			Class: "c", Key: "k", Capacity: 5, Rate: queue.Rate{Limit: 7, Period: time.Second}, Draining: true, Hold: at(1),
 		},
 		`{"ref":"0-x","class":"c","key":"k","id":"i","state":"gone","admitted_at":` + stamp + `}`: queue.JobState{
 			Ref: "0-x", Class: "c", Key: "k", ID: "i", State: queue.Gone, AdmittedAt: at(1),
@@ -217,6 +226,25 @@ func TestJSON(t *testing.T) {
 			`,"not_before":` + stamp + `,"expires_at":` + stamp + `,"worker":"w","attempts":2,"error":"e","ended_at":` + stamp + `,"payload":[1]}`: queue.JobState{
 			Ref: "0-x", Class: "c", Key: "k", ID: "i", Type: "t", State: queue.Kept, Position: 1, AdmittedAt: at(1), EstimatedStart: at(1),
 			NotBefore: at(1), ExpiresAt: at(1), Worker: "w", Attempts: 2, Error: "e", EndedAt: at(1), Payload: []byte("[1]"),
+		},
+		`{"ref":"0-x","id":"i","status":"admitted","position":1,"level":1,"capacity":1,"estimated_start":` + stamp +
+			`,"wait_ms":0,"ack":"replicated(2)","dropped":"0-y"}`: queue.Receipt{
+			Ref: "0-x", ID: "i", Status: queue.Admitted, Position: 1, Level: 1, Capacity: 1, EstimatedStart: at(1),
+			Ack: queue.AckReplicated(2), Dropped: "0-y",
+		},
+		`{"number":3,"outcome":"failed","due":` + stamp + `,"departed":` + stamp + `,"started":"2023-11-14T22:13:20.001501Z","lateness_ms":1.5,` +
+			`"ended":` + stamp + `,"worker":"w","error":"e"}`: queue.Attempt{
+			Number: 3, Outcome: "failed", Due: at(1), Departed: at(1), Started: at(1501), Ended: at(1), Worker: "w", Error: "e",
+		},
+		`{"ref":"0-x","class":"c","key":"k","id":"i","type":"t","state":"out","admitted_at":` + stamp + `,"departed_at":` + stamp +
+			`,"given_back":1,"crashes":2,"cancelling":true,"history":[{"number":1,"outcome":"crashed","departed":` + stamp +
+			`,"ended":` + stamp + `,"worker":"w"}],"result_base64":"/w=="}`: queue.JobState{
+			Ref: "0-x", Class: "c", Key: "k", ID: "i", Type: "t", State: queue.Out, AdmittedAt: at(1), DepartedAt: at(1), GivenBack: 1,
+			Crashes: 2, Cancelling: true, Result: []byte{255},
+			History: []queue.Attempt{{Number: 1, Outcome: "crashed", Departed: at(1), Ended: at(1), Worker: "w"}},
+		},
+		`{"ref":"0-x","class":"c","key":"k","id":"i","state":"done","admitted_at":` + stamp + `,"ended_at":` + stamp + `,"result":"{}"}`: queue.JobState{
+			Ref: "0-x", Class: "c", Key: "k", ID: "i", State: queue.Completed, AdmittedAt: at(1), EndedAt: at(1), Result: []byte("{}"),
 		},
 	} {
 		if got, err := json.Marshal(v); err != nil || string(got) != want {
