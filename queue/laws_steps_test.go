@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -27,15 +28,23 @@ func (w *lawWorld) outlet(worker, shard int) *queue.Outlet {
 func (w *lawWorld) depart(rt *rapid.T) {
 	worker, shard := rapid.IntRange(0, 1).Draw(rt, "worker"), rapid.IntRange(0, w.client.Shards()-1).Draw(rt, "shard")
 	want := rapid.SampledFrom([]int{1, 2, 5, 100}).Draw(rt, "want")
-	d, err := w.outlet(worker, shard).Depart(w.ctx, queue.Ask{Want: want})
+	ask := queue.Ask{Want: want, Suspect: rapid.IntRange(0, 3).Draw(rt, "suspect") > 0}
+	d, err := w.outlet(worker, shard).Depart(w.ctx, ask)
 	if err != nil || len(d.Jobs) > want {
 		rt.Fatalf("depart: %d of %d, %v", len(d.Jobs), want, err)
 	}
 	w.wait = d.Wait
+	w.hears(rt, worker, shard, d.Cancelled)
 	rt.Logf("%.0f w%d departs %d of shard %d: %d, wait %v", w.m.now, worker, want, shard, len(d.Jobs), d.Wait)
-	visited, behind := map[*modelBucket]bool{}, 0
+	visited, behind, suspects := map[*modelBucket]bool{}, 0, 0
 	for _, j := range d.Jobs {
 		w.replay(rt, j, worker, visited, &behind)
+		if j.Suspect {
+			suspects++
+		}
+	}
+	if suspects > 1 || suspects == 1 && !ask.Suspect {
+		rt.Fatalf("%d suspects departed", suspects)
 	}
 	w.compare(rt)
 	if len(d.Jobs) < want && w.m.now >= w.latest {
@@ -62,16 +71,20 @@ func (w *lawWorld) replay(rt *rapid.T, j queue.Departure, worker int, visited ma
 	}
 	w.checkPace(rt, b)
 	head := b.line[0]
-	b.line = b.line[1:]
+	if j.Attempt != head.attempts+1 || j.Backs != head.backs || j.Suspect != b.class.suspect(head) {
+		rt.Fatalf("%s departed as %+v, want attempt %d, %d given back, suspect %v",
+			j.ID, j, head.attempts+1, head.backs, b.class.suspect(head))
+	}
+	b.line, b.backoff, b.head = b.line[1:], 0, nil
 	m.takeSlot(b, behind)
 	m.stamps[b.shard] = max(m.stamps[b.shard], float64(parse(j.Stamp)))
-	head.stamp, head.worker = j.Stamp, worker
-	for _, o := range w.out {
+	head.place, head.stamp, head.worker = queue.Out, j.Stamp, worker
+	for _, o := range m.out {
 		if o.stamp == j.Stamp && o.ref[:1] == j.Ref[:1] {
 			rt.Fatalf("stamp %s has been used", j.Stamp)
 		}
 	}
-	w.out = append(w.out, head)
+	m.out = append(m.out, head)
 	b.class.books.Departed++
 }
 
@@ -99,7 +112,7 @@ func (w *lawWorld) checkRest(rt *rapid.T, d queue.Departures, shard string) {
 		if b.shard != shard {
 			continue
 		}
-		if w.m.open(b, -blur) {
+		if w.m.open(b, -blur) && !b.class.suspect(b.line[0]) {
 			rt.Fatalf("%s is open at %.0f and was left alone: due %.3f", b.name, w.m.now, w.m.due(b))
 		}
 		earliest = min(earliest, w.m.opening(b))
@@ -110,67 +123,36 @@ func (w *lawWorld) checkRest(rt *rapid.T, d queue.Departures, shard string) {
 	}
 }
 
-func (w *lawWorld) settle(rt *rapid.T) {
-	if len(w.out) == 0 {
-		return
-	}
-	first := rapid.SampledFrom(w.out).Draw(rt, "job")
-	outcome := rapid.SampledFrom([]queue.Outcome{queue.Done, queue.Dead, queue.Back}).Draw(rt, "outcome")
-	var verdicts []queue.Verdict
-	var jobs []*modelJob
-	for _, j := range w.out {
-		if j.ref[:1] == first.ref[:1] && j.worker == first.worker && (j == first || rapid.Bool().Draw(rt, "too")) {
-			jobs = append(jobs, j)
-			verdicts = append(verdicts, queue.Verdict{Ref: j.ref, Stamp: j.stamp, Outcome: outcome, Error: "no"})
-		}
-	}
-	outlet := w.outlet(first.worker, int(first.ref[0]-'0'))
-	for try := range 2 { // the second time all are refused
-		taken, err := outlet.Settle(w.ctx, verdicts)
-		if err != nil || slices.Contains(taken, try == 1) {
-			rt.Fatalf("settle %v, try %d: %v, %v", verdicts, try, taken, err)
-		}
-	}
-	for _, j := range jobs {
-		rt.Logf("%.0f settle %s %s", w.m.now, j.id, outcome)
-		w.settled(j, outcome)
-	}
-}
-
-func (w *lawWorld) settled(j *modelJob, outcome queue.Outcome) {
-	w.out = remove(w.out, j)
-	for _, b := range w.m.buckets {
-		if w.m.known[b.name+" "+j.id] != j {
-			continue
-		}
-		switch outcome {
-		case queue.Done:
-			b.class.books.Done++
-			w.m.end(b, j)
-		case queue.Dead:
-			b.class.books.Dead++
-		case queue.Back:
-			b.class.books.Returned++
-			w.m.join(b, j, w.m.now)
-		}
-	}
-}
-
 // operate is an operator's hand.
 func (w *lawWorld) operate(rt *rapid.T) {
 	b := w.bucket(rt)
 	class, key, _ := strings.Cut(b.name, "/")
 	var err error
-	op := rapid.SampledFrom([]string{"pause", "resume", "resume", "pause class", "resume class", "resume class", "purge"}).Draw(rt, "op")
+	op := rapid.SampledFrom([]string{
+		"pause", "drain", "resume", "resume", "resume", "pause class", "drain class", "resume class", "resume class", "resume class",
+		"purge", "purge dead", "hold", "hold", "unhold",
+	}).Draw(rt, "op")
 	switch op {
+	case "drain":
+		b.draining, err = true, w.client.Buckets().Drain(w.ctx, class, key)
+	case "drain class":
+		b.class.Draining, err = true, w.client.Classes().Drain(w.ctx, class)
+	case "hold":
+		b.hold = w.m.now + math.Floor(rapid.Float64Range(-1, 3).Draw(rt, "hold")*b.class.t)
+		err = w.client.Buckets().Hold(w.ctx, class, key, time.UnixMicro(int64(b.hold)))
+	case "unhold":
+		b.hold, b.backoff, b.head = 0, 0, nil
+		err = w.client.Buckets().Unhold(w.ctx, class, key)
+	case "purge dead":
+		err = w.purgeDead(rt, b.class)
 	case "pause":
 		b.paused, err = true, w.client.Buckets().Pause(w.ctx, class, key)
 	case "resume":
-		b.paused, err = false, w.client.Buckets().Resume(w.ctx, class, key)
+		b.paused, b.draining, err = false, false, w.client.Buckets().Resume(w.ctx, class, key)
 	case "pause class":
 		b.class.Paused, err = true, w.client.Classes().Pause(w.ctx, class)
 	case "resume class":
-		b.class.Paused, err = false, w.client.Classes().Resume(w.ctx, class)
+		b.class.Paused, b.class.Draining, err = false, false, w.client.Classes().Resume(w.ctx, class)
 	case "purge":
 		var n int
 		n, err = w.client.Buckets().Purge(w.ctx, class, key)
@@ -178,10 +160,8 @@ func (w *lawWorld) operate(rt *rapid.T) {
 			rt.Fatalf("%d jobs of %s were purged, there were %d", n, b.name, b.level())
 		}
 		for _, j := range slices.Concat(b.line, b.later) {
-			w.m.end(b, j)
+			w.m.leave(j, queue.Gone)
 		}
-		b.class.books.Purged += int64(n)
-		b.line, b.later = nil, nil
 	}
 	rt.Logf("%.0f %s %s", w.m.now, op, b.name)
 	if err != nil {
@@ -218,10 +198,10 @@ func (w *lawWorld) compareBucket(rt *rapid.T, b *modelBucket) {
 		rt.Fatalf("later of %s: %v, want %v", b.name, got, want)
 	}
 	if exists.Val() == 0 {
-		if b.level() > 0 || b.paused || w.m.due(b) > w.m.now+blur {
-			rt.Fatalf("%s was forgotten at %.0f: due %.3f, level %d", b.name, w.m.now, w.m.due(b), b.level())
+		if b.level() > 0 || b.paused || b.draining || max(w.m.due(b), b.hold) > w.m.now+blur {
+			rt.Fatalf("%s was forgotten at %.0f: due %.3f, hold %.0f, level %d", b.name, w.m.now, w.m.due(b), b.hold, b.level())
 		}
-		b.hasSlot, b.hasTold = false, false
+		b.hasSlot, b.hasTold, b.hold = false, false, 0
 	}
 }
 
@@ -234,14 +214,12 @@ func (w *lawWorld) adopt(rt *rapid.T, b *modelBucket, line, later *redis.StringS
 		if !w.m.late(b, j) {
 			rt.Fatalf("job %s of %s is lost", j.id, b.name)
 		}
-		b.line, b.later = remove(b.line, j), remove(b.later, j)
-		b.class.books.Expired++
-		w.m.end(b, j)
+		w.m.leave(j, queue.Expired)
 	}
-	for len(b.later) > 0 && slices.Contains(waits, b.later[0].ref) && b.later[0].moment <= w.m.now {
+	for len(b.later) > 0 && slices.Contains(waits, b.later[0].ref) && b.later[0].joins <= w.m.now {
 		j := b.later[0]
 		b.later = b.later[1:]
-		w.m.join(b, j, j.moment)
+		w.m.join(b, j, j.joins)
 	}
 }
 
@@ -279,19 +257,6 @@ func (w *lawWorld) compareBooks(rt *rapid.T) {
 		if diff := cmp.Diff(class.books, got, cmpopts.EquateEmpty()); diff != "" {
 			rt.Fatalf("books of %s (-want +got):\n%s", name, diff)
 		}
-		var waiting, out int64
-		for _, b := range w.m.buckets {
-			if b.class == class {
-				waiting += int64(b.level())
-			}
-		}
-		for _, j := range w.out {
-			if w.m.known[name+"/a "+j.id] == j || w.m.known[name+"/b "+j.id] == j {
-				out++
-			}
-		}
-		if got.Waiting() != waiting || got.Out() != out {
-			rt.Fatalf("books of %s say %d wait and %d are out; there are %d and %d", name, got.Waiting(), got.Out(), waiting, out)
-		}
+		w.audit(rt, class, got)
 	}
 }

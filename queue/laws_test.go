@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,6 +31,11 @@ func TestLaws(t *testing.T) {
 				"depart":       w.depart,
 				"depart again": w.depart,
 				"settle":       w.settle,
+				"settle more":  w.settle,
+				"reclaim":      w.reclaim,
+				"cancel":       w.cancel,
+				"revive":       w.revive,
+				"look":         w.look,
 				"tick":         w.tick,
 				"sleep":        w.sleep,
 				"operate":      w.operate,
@@ -50,8 +56,10 @@ type lawWorld struct {
 	back    float64 // by how much in all
 	m       *model
 	outlets map[string]*queue.Outlet
-	out     []*modelJob
+	beats   map[string]bool            // of the outlets: it has called since it was last reclaimed
+	cancels map[string]map[string]bool // by outlet: what it is to hear of
 	sent    []queue.Job
+	refs    []string
 	wait    time.Duration // what the last depart call said
 	paces   map[string]*pace
 	times   map[string][]float64 // departures of a bucket since its class was changed
@@ -68,11 +76,8 @@ func newLawWorld(ctx context.Context, rt *rapid.T, rdb *redis.Client) *lawWorld 
 	}
 	w := &lawWorld{
 		ctx: ctx, rdb: rdb, client: client, lowest: math.Inf(1), whole: rapid.Bool().Draw(rt, "whole"),
-		m: &model{
-			classes: map[string]*modelClass{}, buckets: map[string]*modelBucket{},
-			known: map[string]*modelJob{}, stamps: map[string]float64{},
-		},
-		outlets: map[string]*queue.Outlet{}, paces: map[string]*pace{}, times: map[string][]float64{},
+		m: newModel(), outlets: map[string]*queue.Outlet{}, beats: map[string]bool{}, cancels: map[string]map[string]bool{},
+		paces: map[string]*pace{}, times: map[string][]float64{},
 	}
 	w.setClock(rt, 1e12)
 	for _, name := range []string{"one", "two"} {
@@ -104,17 +109,28 @@ func (w *lawWorld) randomClass(rt *rapid.T, name string) queue.Class {
 	if rapid.Bool().Draw(rt, "waits") {
 		c.MaxWait = 2*c.Rate.Interval().Truncate(time.Microsecond) + time.Millisecond
 	}
+	backoff := rapid.SampledFrom([]time.Duration{time.Millisecond, c.Rate.Interval().Truncate(time.Microsecond) + time.Millisecond}).Draw(rt, "backoff")
+	c.Retry = queue.Retry{
+		MaxAttempts: rapid.IntRange(1, 3).Draw(rt, "max attempts"), Backoff: backoff, MaxBackoff: backoff, // so that it is exact
+		Order: rapid.SampledFrom([]queue.Order{queue.Park, queue.Hold, queue.Tail}).Draw(rt, "order"),
+	}
+	c.MaxInFlight = rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(rt, "max in flight")
+	c.Overflow = rapid.SampledFrom([]queue.Overflow{queue.Reject, queue.Reject, queue.DropOldest}).Draw(rt, "overflow")
+	c.Retention = rapid.SampledFrom([]time.Duration{0, 8760 * time.Hour}).Draw(rt, "retention")
+	c.MaxCrashes = rapid.IntRange(1, 4).Draw(rt, "max crashes")
+	c.Dead.Max = rapid.SampledFrom([]int{100_000, 2, 0}).Draw(rt, "max dead")
+	c.Dead.Keep = rapid.SampledFrom([]time.Duration{720 * time.Hour, time.Second}).Draw(rt, "keep dead")
 	return c
 }
 
 func (w *lawWorld) store(rt *rapid.T, c queue.Class) {
-	rt.Logf("%.0f put %s capacity %d rate %v catch-up %v max wait %v", w.m.now, c.Name, c.Capacity, c.Rate, c.CatchUp, c.MaxWait)
+	rt.Logf("%.0f put %+v", w.m.now, c)
 	if _, err := w.client.Classes().Put(w.ctx, c); err != nil {
 		rt.Fatal(err)
 	}
 	class := newModelClass(c)
 	if old := w.m.classes[c.Name]; old != nil {
-		class.books, class.Paused = old.books, old.Paused
+		class.books, class.Paused, class.Draining = old.books, old.Paused, old.Draining
 	}
 	w.m.classes[c.Name] = class
 	for name, b := range w.m.buckets {
@@ -203,19 +219,26 @@ func (w *lawWorld) judge(rt *rapid.T, job queue.Job, r queue.Result, joined map[
 	if !job.NotBefore.IsZero() {
 		s.notBefore = float64(job.NotBefore.UnixMicro())
 	}
+	if !slices.Contains(w.refs, s.ref) {
+		w.refs = append(w.refs, s.ref)
+	}
+	level := w.m.bucket(job.Class, job.Key).level()
 	want := w.m.admit(s, joined[shard])
 	rt.Logf("%.0f submit %s/%s %s not before %.0f max wait %.0f: %+v", w.m.now, s.class, s.key, s.id, s.notBefore, s.maxWait, got)
-	same := got.kind == want.kind && got.position == want.position && got.level == want.level &&
-		got.capacity == want.capacity && w.near(got.start, want.start) && w.near(got.retry, max(want.retry, -1))
-	if !same {
+	if !w.same(got, want) {
 		rt.Fatalf("submit %+v at %.0f: got %+v, want %+v (%v)", job, w.m.now, got, want, r.Err)
 	}
 	if b := w.m.bucket(job.Class, job.Key); got.kind == "full" && got.retry >= 0 && math.Abs(b.told-w.m.now-got.retry) < 3 {
 		b.told = w.m.now + got.retry // it was rounded up
 	}
-	if got.level > got.capacity && got.kind == "admitted" {
-		rt.Fatalf("admitted at level %d of %d", got.level, got.capacity)
+	if got.level > max(got.capacity, level) && got.kind == "admitted" {
+		rt.Fatalf("admitted at level %d of %d, %d before", got.level, got.capacity, level)
 	}
+}
+
+func (w *lawWorld) same(got, want modelAnswer) bool {
+	return got.kind == want.kind && got.position == want.position && got.level == want.level && got.capacity == want.capacity &&
+		got.dropped == want.dropped && w.near(got.start, want.start) && w.near(got.retry, max(want.retry, -1))
 }
 
 // near compares a time that the queue told, rounded up, with the model's.
@@ -232,7 +255,7 @@ func answerOf(r queue.Result, now float64) modelAnswer {
 	case r.Err == nil:
 		a := modelAnswer{
 			kind: string(r.Receipt.Status), position: r.Receipt.Position, level: r.Receipt.Level,
-			capacity: r.Receipt.Capacity, start: float64(r.Receipt.EstimatedStart.UnixMicro()),
+			capacity: r.Receipt.Capacity, start: float64(r.Receipt.EstimatedStart.UnixMicro()), dropped: r.Receipt.Dropped,
 		}
 		if r.Receipt.Status == queue.Admitted && r.Receipt.EstimatedStart.Add(-r.Receipt.Wait).UnixMicro() != int64(now) {
 			a.kind = "admitted with a wrong wait"

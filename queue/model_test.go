@@ -19,16 +19,26 @@ const (
 	lateSpread, lateShare = 100, 10
 )
 
+// suspectWait is SUSPECT_WAIT in depart.lua.
+const suspectWait = 250_000
+
 type modelJob struct {
+	b                *modelBucket
 	ref, id, payload string
 	moment           float64 // it joins the line: the key of the order, together with
 	number           float64 // of its admission; a delayed job comes before others at that moment
 	delayed          bool
-	expires          float64 // 0 never
+	joins            float64 // while it is later: when it joins the line
+	parked           bool    // it is later after a failure, and comes back to its old place
+	expires, wait    float64 // 0 never
 	answer           modelAnswer
-	stamp            string // while it is out
+	place            queue.State // Gone when only its identity is remembered
+	stamp            string      // while it is out
 	worker           int
-	final            bool // only its identity is remembered
+	cancelling       bool
+	died             float64
+
+	attempts, fails, crashes, backs int
 }
 
 // modelBucket is one bucket. line and later are in order; jobs whose moment has come move when depart looks.
@@ -41,6 +51,10 @@ type modelBucket struct {
 	told        float64
 	hasTold     bool
 	paused      bool
+	draining    bool
+	hold        float64 // 0 none
+	backoff     float64 // of its head by order hold, 0 none
+	head        *modelJob
 	line, later []*modelJob
 }
 
@@ -62,14 +76,25 @@ type modelAnswer struct {
 	kind                      string
 	position, level, capacity int
 	start, retry              float64
+	dropped                   string
 }
 
 type model struct {
 	now     float64
 	classes map[string]*modelClass
 	buckets map[string]*modelBucket
-	known   map[string]*modelJob // by bucket and id
-	stamps  map[string]float64   // by shard
+	known   map[string]*modelJob   // by bucket and id
+	ended   map[string]modelJob    // by ref: what the retention keeps
+	dead    map[string][]*modelJob // by shard and class, the oldest first
+	out     []*modelJob
+	stamps  map[string]float64 // by shard
+}
+
+func newModel() *model {
+	return &model{
+		classes: map[string]*modelClass{}, buckets: map[string]*modelBucket{}, known: map[string]*modelJob{},
+		ended: map[string]modelJob{}, dead: map[string][]*modelJob{}, stamps: map[string]float64{},
+	}
 }
 
 func (m *model) bucket(class, key string) *modelBucket {
@@ -91,7 +116,19 @@ func (m *model) due(b *modelBucket) float64 {
 	return min(b.slot, m.now) + b.class.t
 }
 
-func (m *model) next(b *modelBucket) float64 { return max(m.due(b), m.now) }
+// next is when the head of the line would leave.
+func (m *model) next(b *modelBucket) float64 { return max(m.due(b), b.hold, b.backoff, m.now) }
+
+// ahead counts the jobs that are in the line before one that joins it at a time.
+func (b *modelBucket) ahead(from float64) int {
+	n := len(b.line)
+	for _, j := range b.later {
+		if j.joins <= from {
+			n++
+		}
+	}
+	return n
+}
 
 func (m *model) stamp(shard string) float64 {
 	m.stamps[shard] = max(m.stamps[shard]+1, m.now)
@@ -116,8 +153,12 @@ func (m *model) admit(s modelSubmission, joined *int) modelAnswer {
 		}
 		b.class.books.Duplicate++
 		answer := known.answer
-		answer.kind = "duplicate"
+		answer.kind, answer.dropped = "duplicate", ""
 		return answer
+	}
+	if b.draining || b.class.Draining {
+		b.class.reject(queue.ReasonDraining)
+		return modelAnswer{kind: "draining"}
 	}
 	if b.level() >= b.class.Capacity {
 		m.expire(b)
@@ -127,12 +168,11 @@ func (m *model) admit(s modelSubmission, joined *int) modelAnswer {
 		b.slot, b.hasSlot = m.now+min(joinSpread*float64(*joined), b.class.t/joinShare)-b.class.t, true
 		*joined++
 	}
+	drops := full && b.class.Overflow == queue.DropOldest
 	from := max(s.notBefore, m.now)
-	ahead := len(b.line)
-	for _, j := range b.later {
-		if j.moment <= from {
-			ahead++
-		}
+	ahead := b.ahead(from)
+	if drops && ahead > 0 {
+		ahead--
 	}
 	start := max(m.next(b)+float64(ahead)*b.class.t, from)
 	wait := b.class.maxWait
@@ -140,10 +180,10 @@ func (m *model) admit(s modelSubmission, joined *int) modelAnswer {
 		wait = s.maxWait
 	}
 	over := start - from - wait
-	if full || wait > 0 && (over > blur || over > -blur && s.got == "would_expire") {
+	if full && !drops || wait > 0 && (over > blur || over > -blur && s.got == "would_expire") {
 		a := modelAnswer{kind: "would_expire", level: b.level(), capacity: b.class.Capacity, retry: -1}
 		at := m.now
-		if full {
+		if full && !drops {
 			a.kind, at = "full", m.refuse(b)
 		}
 		if !b.paused && !b.class.Paused {
@@ -152,13 +192,19 @@ func (m *model) admit(s modelSubmission, joined *int) modelAnswer {
 		b.class.reject(queue.Reason(a.kind))
 		return a
 	}
-	j := &modelJob{ref: s.ref, id: s.id, payload: s.payload, number: m.stamp(s.shard)}
+	dropped := ""
+	if drops {
+		dropped = m.dropOldest(b)
+	}
+	j := &modelJob{b: b, ref: s.ref, id: s.id, payload: s.payload, number: m.stamp(s.shard), wait: wait}
 	if wait > 0 {
 		j.expires = from + wait
 	}
 	m.place(b, j, from)
 	b.class.books.Admitted++
-	j.answer = modelAnswer{kind: "admitted", position: ahead + 1, level: b.level(), capacity: b.class.Capacity, start: start}
+	j.answer = modelAnswer{
+		kind: "admitted", position: ahead + 1, level: b.level(), capacity: b.class.Capacity, start: start, dropped: dropped,
+	}
 	m.known[b.name+" "+s.id] = j
 	return j.answer
 }
@@ -174,10 +220,10 @@ func (m *model) fits(b *modelBucket, from, wait, at float64) float64 {
 		if free > from+wait {
 			at = max(at, free-wait)
 		}
-		if i == len(b.later) || b.later[i].moment > max(math.Ceil(at-1e-6), from) {
+		if i == len(b.later) || b.later[i].joins > max(math.Ceil(at-1e-6), from) {
 			return at
 		}
-		free = max(free, b.later[i].moment) + b.class.t
+		free = max(free, b.later[i].joins) + b.class.t
 	}
 }
 
@@ -191,11 +237,17 @@ func (c *modelClass) reject(r queue.Reason) {
 func (m *model) place(b *modelBucket, j *modelJob, from float64) {
 	if from > m.now {
 		j.moment, j.delayed = from, true
-		b.later = insert(b.later, j)
+		m.setAside(j, from)
 		return
 	}
 	j.moment = j.number
 	m.join(b, j, m.now)
+}
+
+// setAside has a job wait until it joins the line.
+func (m *model) setAside(j *modelJob, joins float64) {
+	j.place, j.joins = queue.Later, joins
+	j.b.later = insert(j.b.later, j)
 }
 
 // join: a bucket earns no credit while its line is empty.
@@ -203,18 +255,32 @@ func (m *model) join(b *modelBucket, j *modelJob, at float64) {
 	if len(b.line) == 0 && (!b.hasSlot || b.slot < at-b.class.t) {
 		b.slot, b.hasSlot = at-b.class.t, true
 	}
+	j.place, j.joins, j.parked = queue.Line, 0, false
 	b.line = insert(b.line, j)
 }
 
+// insert keeps jobs in order: those that are later by when they join, then all by their places in the line.
 func insert(jobs []*modelJob, j *modelJob) []*modelJob {
 	jobs = append(jobs, j)
 	slices.SortFunc(jobs, func(a, b *modelJob) int {
-		if a.moment == b.moment && a.delayed != b.delayed {
-			return map[bool]int{true: -1, false: 1}[a.delayed]
-		}
-		return cmp.Or(cmp.Compare(a.moment, b.moment), cmp.Compare(a.number, b.number))
+		return cmp.Or(
+			cmp.Compare(a.joins, b.joins), before(a.parked, b.parked), cmp.Compare(a.moment, b.moment),
+			before(a.delayed, b.delayed), cmp.Compare(a.number, b.number),
+		)
 	})
 	return jobs
+}
+
+// before orders what is true before what is not.
+func before(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
 }
 
 // roomAt is when a place opens: the departure that takes the level below the capacity.
@@ -224,7 +290,7 @@ func (m *model) roomAt(b *modelBucket) float64 {
 	for i := range need {
 		at += b.class.t
 		if i >= len(b.line) {
-			at = max(at, b.later[i-len(b.line)].moment)
+			at = max(at, b.later[i-len(b.line)].joins)
 		}
 	}
 	return at
@@ -254,22 +320,10 @@ func (m *model) late(b *modelBucket, j *modelJob) bool {
 }
 
 func (m *model) expire(b *modelBucket) {
-	for _, place := range []*[]*modelJob{&b.line, &b.later} {
-		for _, j := range slices.Clone(*place) {
-			if m.late(b, j) {
-				*place = remove(*place, j)
-				b.class.books.Expired++
-				m.end(b, j)
-			}
+	for _, j := range slices.Concat(b.line, b.later) {
+		if m.late(b, j) {
+			m.leave(j, queue.Expired)
 		}
-	}
-}
-
-// end forgets a job, or keeps its identity as long as its class wants (in these tests: for ever).
-func (m *model) end(b *modelBucket, j *modelJob) {
-	j.final = true
-	if b.class.Dedup == 0 {
-		delete(m.known, b.name+" "+j.id)
 	}
 }
 
@@ -280,16 +334,42 @@ func remove(jobs []*modelJob, j *modelJob) []*modelJob {
 // visit is depart looking at a bucket: what has waited too long goes, and what is to join joins.
 func (m *model) visit(b *modelBucket) {
 	m.expire(b)
-	for len(b.later) > 0 && b.later[0].moment <= m.now {
+	for len(b.later) > 0 && b.later[0].joins <= m.now {
 		j := b.later[0]
 		b.later = b.later[1:]
-		m.join(b, j, j.moment)
+		m.join(b, j, j.joins)
 	}
 }
 
 // open tells whether a job may leave the bucket now.
 func (m *model) open(b *modelBucket, early float64) bool {
-	return len(b.line) > 0 && !b.paused && !b.class.Paused && m.due(b) <= m.now+early
+	return len(b.line) > 0 && !b.class.Paused && m.opens(b) <= m.now+early
+}
+
+// opens is when a bucket with jobs lets go, infinite for not before something else happens.
+func (m *model) opens(b *modelBucket) float64 {
+	if bound := b.class.bound(); b.paused || bound > 0 && m.flight(b) >= bound {
+		return math.Inf(1)
+	}
+	return max(m.due(b), b.hold, b.backoff)
+}
+
+// flight counts what a bucket has out.
+func (m *model) flight(b *modelBucket) int {
+	n := 0
+	for _, j := range m.out {
+		if j.b == b {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *modelClass) bound() int {
+	if c.Retry.Order == queue.Hold {
+		return 1
+	}
+	return c.MaxInFlight
 }
 
 // takeSlot moves the slot at a departure; what came later than the catch-up is lost. Buckets that are all late get
@@ -310,11 +390,11 @@ func (m *model) opening(b *modelBucket) float64 {
 	if b.level() == 0 || b.class.Paused {
 		return at
 	}
-	if !b.paused {
-		at = m.due(b)
-		if len(b.line) == 0 {
-			at = max(at, b.later[0].moment)
-		}
+	at = m.opens(b)
+	if len(b.line) == 0 {
+		at = max(at, b.later[0].joins)
+	} else if b.class.suspect(b.line[0]) { // it may have to wait for a worker that has none
+		at = max(at, m.now+suspectWait)
 	}
 	for _, j := range slices.Concat(b.line, b.later) {
 		if j.expires > 0 {

@@ -277,13 +277,14 @@ if want > 0 then
 end
 if taken > 0 then call('HSET', OUT, unpack(outs)) end
 
--- cancels lists the jobs out here that were cancelled, again and again until the worker has seen them.
+-- cancels lists the jobs out here that were cancelled, again and again until the worker has seen them. One that ended before
+-- is not listed: its ref may be another job's by now, which may leave in this very call.
 local function cancels()
   local key, list = P .. ':cancel:' .. worker, {}
   local all = call('HGETALL', key)
   for i = 1, #all, 2 do
     local told = all[i + 1] + 0
-    if told > 0 and told <= seen then
+    if told > 0 and told <= seen or not redis.pcall('HGET', JOB .. all[i], 'cancel') then
       call('HDEL', key, all[i])
     else
       call('HSET', key, all[i], number)
