@@ -30,10 +30,11 @@ func (onCall) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 // DialHook implements redis.Hook.
 func (onCall) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-// departure tells whether a call asks for departures, and for how many; only there the call number is a number.
+// departure tells whether a call asks for departures, and for how many; only there the call number is a number. The call:
+// script, keys, tag, worker, call, seen, want, bytes, suspects, classes.
 func departure(cmd redis.Cmder) (want int, ok bool) {
 	args := cmd.Args()
-	if len(args) < 9 {
+	if len(args) < 10 {
 		return 0, false
 	}
 	if _, ok := args[5].(int64); !ok {
@@ -50,7 +51,7 @@ func settlement(cmd redis.Cmder) bool {
 		return false
 	}
 	switch args[7] {
-	case "done", "dead", "back":
+	case "done", "fail", "dead", "back", "stale", "cancelled":
 		return true
 	}
 	return false

@@ -49,10 +49,10 @@ func departed(cmd redis.Cmder) []string {
 		return nil
 	}
 	reply, _ := c.Slice()
-	if len(reply) == 0 {
+	if len(reply) < 8 {
 		return nil
 	}
-	values, _ := reply[len(reply)-1].([]any)
+	values, _ := reply[7].([]any)
 	var ids []string
 	for i := range values[:max(0, len(values)-1)] {
 		if ref, ok := values[i].(string); ok && refShape.MatchString(ref) {

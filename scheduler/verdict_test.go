@@ -63,7 +63,9 @@ func TestVerdicts(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := miniSite(t)
-				s.class(t, "a", time.Millisecond, func(c *queue.Class) { c.Timeout = timeout })
+				s.class(t, "a", time.Millisecond, func(c *queue.Class) {
+					c.Timeout, c.Retry.MaxAttempts = timeout, 1
+				})
 				s.work(t, 0, c.handle, scheduler.Options{})
 				ref := s.submitTyped(t, "a/k", "test", 1)[0].Ref
 				s.await(t, "a/k", 1)
@@ -87,9 +89,12 @@ func TestVerdicts(t *testing.T) {
 				}
 				want := queue.JobState{
 					Ref: ref, Class: "a", Key: "k", Type: "test", State: queue.Kept, Payload: json.RawMessage("0"),
-					Attempts: 1, Error: c.dead,
+					Attempts: 1, Error: c.dead, History: []queue.Attempt{{Number: 1, Outcome: "failed", Error: c.dead}},
 				}
-				ignore := cmpopts.IgnoreFields(queue.JobState{}, "ID", "AdmittedAt", "EstimatedStart", "EndedAt")
+				ignore := cmp.Options{
+					cmpopts.IgnoreFields(queue.JobState{}, "ID", "AdmittedAt", "EstimatedStart", "EndedAt"),
+					cmpopts.IgnoreFields(queue.Attempt{}, "Departed", "Due", "Started", "Ended", "Worker"),
+				}
 				if diff := cmp.Diff(want, dead[0], ignore); diff != "" {
 					t.Error(diff)
 				}
@@ -104,7 +109,7 @@ func TestDeafHandlerKeepsItsSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := miniSite(t)
-		s.class(t, "a", time.Second, func(c *queue.Class) { c.Timeout = time.Second })
+		s.class(t, "a", time.Second, func(c *queue.Class) { c.Timeout, c.Retry.MaxAttempts = time.Second, 1 })
 		release := make(chan struct{})
 		w := s.work(t, 0, func(_ context.Context, task *asynq.Task) error {
 			if task.Headers()["Spout-Key"] == "deaf" {
@@ -124,7 +129,7 @@ func TestDeafHandlerKeepsItsSlot(t *testing.T) {
 		s.await(t, "a/other", 1)
 		pause(time.Millisecond)
 		checkTotals(t, s, queue.Books{Admitted: 2, Departed: 2, Dead: 1, Done: 1})
-		if lines := w.log.lines("level=WARN"); len(lines) > 0 {
+		if lines := w.log.lines("level=WARN"); len(lines) != 1 || !strings.Contains(lines[0], "handler ignores the end") {
 			t.Errorf("logged %q", lines)
 		}
 	})
