@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -85,4 +86,25 @@ func jittery(seed uint64) onCall {
 		pause(back)
 		return err
 	}
+}
+
+// setClock sets the clock of a miniredis apart from that of the bubble, by the time of each call.
+type setClock struct {
+	m *miniredis.Miniredis
+
+	mu     sync.Mutex
+	offset time.Duration
+}
+
+func (c *setClock) set(offset time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.offset = offset
+}
+
+func (c *setClock) call(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+	c.mu.Lock()
+	c.m.SetTime(time.Now().Add(c.offset))
+	c.mu.Unlock()
+	return next(ctx, cmd)
 }

@@ -50,6 +50,7 @@ type start struct {
 	seq    int64 // among all starts of the site
 	at     time.Time
 	n      int // its payload: the number of the job in its bucket, from 0
+	try    int // the attempt's number, as its header says
 	worker int
 	id     string // the task's
 }
@@ -195,6 +196,7 @@ func (s *site) saw(task *asynq.Task, began start) {
 	if began.n, err = strconv.Atoi(string(task.Payload())); err != nil {
 		began.n = -1
 	}
+	began.try, _ = strconv.Atoi(task.Headers()["Spout-Attempt"])
 	bucket := task.Headers()["Spout-Class"] + "/" + task.Headers()["Spout-Key"]
 	s.mu.Lock()
 	defer s.mu.Unlock()

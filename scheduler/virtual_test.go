@@ -119,6 +119,12 @@ func TestHalfAnHour(t *testing.T) {
 // tick of the clock, would take as long as everything else.
 func redisWithoutTTL(tb testing.TB) *redis.Client {
 	tb.Helper()
+	_, rdb := serverWithoutTTL(tb)
+	return rdb
+}
+
+func serverWithoutTTL(tb testing.TB) (*miniredis.Miniredis, *redis.Client) {
+	tb.Helper()
 	m := miniredis.NewMiniRedis()
 	tb.Cleanup(m.Close)
 	rdb := redis.NewClient(&redis.Options{
@@ -126,7 +132,7 @@ func redisWithoutTTL(tb testing.TB) *redis.Client {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	tb.Cleanup(func() { _ = rdb.Close() })
-	return rdb
+	return m, rdb
 }
 
 // busy is a handler that takes 100 ms now and then.
