@@ -144,11 +144,11 @@ local function hand_out(b, c, member, place)
   local ref = b.aside and ref_of(member) or member
   local v = run_data(b, c, member, ref)
   if not v then return v end
+  local at = max(take_slot(b, c), b.hold or -math.huge, b.backoff or -math.huge)
   if b.backoff then
     b.backoff = nil
     clear(b, 'backoff')
   end
-  local at = take_slot(b, c)
   local stamp = next_stamp()
   outs[2 * taken + 1], outs[2 * taken + 2] = ref, out_entry(stamp, number, b.name)
   bytes = bytes - #v[1]
