@@ -193,8 +193,9 @@ local function admit(i, fresh)
   end
 
   spread(b, c)
-  local ahead = b.line - (full and b.line > 0 and 1 or 0)
+  local ahead = b.line
   if b.later > 0 then ahead = ahead + call('ZCOUNT', P .. ':later:' .. b.name, '-inf', now + not_before) end
+  if full then ahead = max(ahead - 1, 0) end -- the first of them goes
   local start = max(next_start(b, c) + ahead * c.T, not_before)
   local expires = max_wait > 0 and not_before + max_wait or nil
   if expires and start > expires then

@@ -176,7 +176,7 @@ local function end_job(c, ref, state, text)
     call('DEL', key)
   end
   local left = match(v[2], '^%S+ (%S+)') + c.dedup - now
-  if left > 0 then
+  if c.dedup > 0 and left > 0 then
     call('HSET', key, 'is', v[1], 'meta', v[2])
     call('PEXPIRE', key, ceil(left / 1000))
   end
