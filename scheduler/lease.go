@@ -44,10 +44,11 @@ func (l *lease) stop() {
 	}
 }
 
-// leaseLost ends the handlers of what is out in a shard: others may take its jobs from now on.
+// leaseLost ends the handlers of what is out in a shard: others may take its jobs from now on. What a call brings that got
+// through meanwhile is younger.
 func (d *drain) leaseLost() {
 	n := d.s.stage.cut(errLost, func(a *attempt) bool {
-		return a.shard == d.shard && time.Since(a.freshUntil) > leaseTime-d.s.o.Freshness-time.Second
+		return a.shard == d.shard && time.Since(a.clock.ours) > leaseTime/2
 	})
 	d.s.o.Logger.LogAttrs(context.Background(), slog.LevelWarn, "no contact with redis: the handlers of this shard were told to end",
 		slog.Int("shard", d.shard), slog.Duration("for", leaseTime), slog.Int("handlers", n))

@@ -29,7 +29,8 @@ func (d *drain) giveUnknownBack(ctx context.Context) error {
 	}
 	for ref, stamp := range owned {
 		if d.s.stage.find(ref+":"+stamp) == nil && !d.s.settles[d.shard].has(ref, stamp) {
-			d.s.settles[d.shard].add(queue.Verdict{Ref: ref, Stamp: stamp, Outcome: queue.Back}, nil)
+			back := queue.Verdict{Ref: ref, Stamp: stamp, Outcome: queue.Back}
+			d.s.settles[d.shard].add(back, nil) //nolint:contextcheck // it outlives the call
 		}
 	}
 	return nil

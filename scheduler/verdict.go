@@ -53,9 +53,9 @@ func (st *stage) verdict(a *attempt, err error) queue.Verdict {
 		delay := after.RetryAfter()
 		v.RetryAfter = &delay
 	}
-	st.log.LogAttrs(context.Background(), slog.LevelInfo, "attempt "+string(v.Outcome), slog.String("ref", a.Ref),
+	st.log.LogAttrs(context.Background(), slog.LevelInfo, "attempt failed", slog.String("ref", a.Ref),
 		slog.String("class", a.Class), slog.String("type", a.Type), slog.Int("attempt", a.Attempt),
-		slog.String("error", v.Error))
+		slog.String("outcome", string(v.Outcome)), slog.String("error", v.Error))
 	return v
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"time"
 )
 
@@ -40,12 +41,17 @@ func newWatch(s *Scheduler) *watch {
 	return w
 }
 
+// run watches each shard by itself, so that one that hangs does not keep it from looking at the others.
 func (w *watch) run(ctx context.Context) {
-	for pause(ctx, jittered(watchEvery)) {
-		for shard := range w.shards {
-			w.look(ctx, shard)
-		}
+	var looks sync.WaitGroup
+	for shard := range w.shards {
+		looks.Go(func() {
+			for pause(ctx, jittered(watchEvery)) {
+				w.look(ctx, shard)
+			}
+		})
 	}
+	looks.Wait()
 }
 
 // look reads the beats of a shard and reclaims what dead workers had out there.

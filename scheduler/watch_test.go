@@ -17,9 +17,9 @@ type glance struct {
 }
 
 // glances are looks every 1.5 s from one time to another at one worker.
-func glances(from, to float64, beat string, dead ...string) (all []glance) {
+func glances(from, to float64, beat string) (all []glance) {
 	for at := from; at <= to; at += 1.5 {
-		all = append(all, glance{at: at, beats: map[string]string{"w": beat}, dead: dead})
+		all = append(all, glance{at: at, beats: map[string]string{"w": beat}})
 	}
 	return all
 }
