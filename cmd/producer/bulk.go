@@ -37,6 +37,7 @@ With -o json standard output has one receipt or rejection per line answered, wit
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`FILE` of jobs, one JSON object per line; - is standard input (required)"},
 			&cli.StringFlag{Name: "on-full", Value: string(bulk.Wait), Usage: "`ACTION` when there is no room: wait (as told), skip the job, or fail"},
 			ackFlag(),
+			storeFlag(),
 			&cli.IntFlag{Name: "batch", Value: 100, Usage: "most `JOBS` of one call, 1 to 100"},
 		},
 		Run: runBulk,

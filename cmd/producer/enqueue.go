@@ -34,6 +34,7 @@ After 69 with reason unknown, repeat the job with the id that is told.`,
 			&cli.StringFlag{Name: "max-wait", Usage: "longest `DURATION` to wait in line", DefaultText: "no limit"},
 			&cli.StringFlag{Name: "not-before", Usage: "`TIME` to join the line, in RFC 3339", DefaultText: "now"},
 			ackFlag(),
+			storeFlag(),
 		},
 		Run: runEnqueue,
 	})
@@ -87,10 +88,17 @@ func jobOf(s *command.Session) (queue.Job, error) {
 	return job, err
 }
 
+func storeFlag() cli.Flag {
+	return &cli.FloatFlag{
+		Name: "store-share", Value: queue.DefaultStoreShare,
+		Usage: "`SHARE` of Redis's maxmemory for jobs: above it submissions are refused as store_full, and what is there drains",
+	}
+}
+
 func ackFlag() cli.Flag {
 	return &cli.StringFlag{
 		Name: "ack", DefaultText: "what the class asks for",
-		Usage: "what the receipt must vouch for, beyond what the class asks for: `ACK` is memory, fsynced or replicated(n)",
+		Usage: "what the receipt must vouch for, in place of what the class asks for: `ACK` is memory, fsynced or replicated(n)",
 	}
 }
 

@@ -74,7 +74,10 @@ func (s *Session) Address() string { return s.target.String() }
 
 // Options are how the installation in Redis is opened.
 func (s *Session) Options() queue.Options {
-	return queue.Options{Prefix: s.Flags.String("prefix"), Shards: s.Flags.Int("shards")}
+	return queue.Options{
+		Prefix: s.Flags.String("prefix"), Shards: s.Flags.Int("shards"),
+		StoreShare: s.Flags.Float("store-share"), // only producers have it; 0 is the default
+	}
 }
 
 // Open opens the installation. It waits for a Redis that is away.
@@ -101,6 +104,9 @@ func (s *Session) blame(err error) error {
 	}
 	if n := s.Flags.Int("shards"); n < 0 || n > 256 {
 		return s.Wrong("shards", err)
+	}
+	if share := s.Flags.Float("store-share"); share < 0 || share > 1 {
+		return s.Wrong("store-share", err)
 	}
 	return s.Wrong("prefix", err)
 }
