@@ -52,7 +52,7 @@ func (s *settler) add(v queue.Verdict, taken func()) {
 func (s *settler) flush() {
 	for {
 		s.mu.Lock()
-		n := min(len(s.pending), queue.SettleMost)
+		n := batchLength(s.pending)
 		batch := s.pending[:n:n]
 		if n == 0 {
 			s.busy = false
@@ -72,6 +72,21 @@ func (s *settler) flush() {
 		s.pending = s.pending[n:]
 		s.mu.Unlock()
 	}
+}
+
+// settleBytes of results and errors end a batch early, so that no call holds Redis for long.
+const settleBytes = 1 << 20
+
+// batchLength is how many of the verdicts fit into one call, at least one.
+func batchLength(pending []verdict) int {
+	bytes := 0
+	for n, v := range pending {
+		bytes += len(v.Error) + len(v.Result)
+		if n == queue.SettleMost || (n > 0 && bytes > settleBytes) {
+			return n
+		}
+	}
+	return len(pending)
 }
 
 const callTime = 5 * time.Second // for one call to Redis
