@@ -80,12 +80,17 @@ func (d DeadJobs) page(ctx context.Context, shard int, q DeadQuery) ([]JobState,
 				return nil, err
 			}
 		}
-		some, err := d.c.readJobs(ctx, shard, refs)
-		if err != nil {
-			return nil, err
+		for part := range slices.Chunk(refs, min(q.Limit, touchMost)) {
+			if len(jobs) >= q.Limit {
+				break
+			}
+			some, err := d.c.readJobs(ctx, shard, part)
+			if err != nil {
+				return nil, err
+			}
+			jobs = append(jobs, slices.DeleteFunc(some, q.listed)...)
 		}
-		some = slices.DeleteFunc(some, q.listed)
-		if jobs = append(jobs, some...); last {
+		if last {
 			break
 		}
 	}

@@ -249,10 +249,8 @@ func (w *lawWorld) look(rt *rapid.T) {
 	if j.place != queue.Gone {
 		want.Attempts, want.Crashes, want.GivenBack = j.attempts, j.crashes, j.backs
 	}
-	switch j.place {
-	case queue.Line:
-		want.Position = slices.Index(j.b.line, j) + 1
-	case queue.Out:
+	want.Position = slices.Index(j.b.line, j) + 1
+	if j.place == queue.Out {
 		want.Worker, want.Cancelling = fmt.Sprint("w", j.worker), j.cancelling
 	}
 	same := got.State == want.State && got.Attempts == want.Attempts && got.Crashes == want.Crashes && got.GivenBack == want.GivenBack &&

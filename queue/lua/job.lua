@@ -56,7 +56,9 @@ local function revive()
     local at = not (b.paused or c.paused) and max(0, ceil(room_at(b, c, next_start(b, c)))) or -1
     return { 'full', at, b.line + b.later, c.capacity, ceil(c.T), name }
   end
-  local wait = max(next_start(b, c) + b.line * c.T, 0)
+  local ahead = b.line
+  if b.later > 0 then ahead = ahead + call('ZCOUNT', P .. ':later:' .. name, '-inf', int(now)) end
+  local wait = next_start(b, c) + ahead * c.T
   local number = int(next_stamp())
   call('ZREM', P .. ':dead:' .. b.class, ref)
   call('HDEL', job, 'state', 'error', 'ended', 'member', 'expires')
@@ -71,7 +73,7 @@ local function revive()
     call('ZADD', P .. ':expiry:' .. name, expires, ref)
   end
   count(b.class, 'revived', 1)
-  return { 'ok', b.line, b.line + b.later, c.capacity, ceil(wait), now, match(v[1], '^(.-)\n') }
+  return { 'ok', ahead + 1, b.line + b.later, c.capacity, ceil(wait), now, match(v[1], '^(.-)\n') }
 end
 
 local function await()

@@ -38,17 +38,23 @@ local function release(name, ref)
   local c = class(class_of(name))
   if not c or not c.tracked then return end
   if call('SREM', P .. ':flight:' .. name, ref) == 0 then return end
+  local loaded = buckets[name]
   local ok, b = pcall(bucket, name)
   if not ok then return end
-  b.flight = call('SCARD', P .. ':flight:' .. name)
+  if loaded then b.flight = b.flight - 1 end
   b.changed = true
 end
 
--- comes_back loads what returning a departed job needs: its bucket, class and fields; nothing when it does not come back:
--- the job or its bucket is broken, or the job was cancelled while it was out.
-local function comes_back(name, ref)
+-- job_fields reads what is needed to know of a departed job. It never raises an error.
+local function job_fields(ref)
+  return redis.pcall('HMGET', JOB .. ref, 'meta', 'member', 'expires', 'cancel', 'past', 'wait', 'is')
+end
+
+-- comes_back tells what returning a departed job needs: its bucket, class and fields; nothing when it does not come back:
+-- the job or its bucket is broken, or the job was cancelled while it was out. v is its job_fields, if they were read.
+local function comes_back(name, ref, v)
   local cname = class_of(name)
-  local v = redis.pcall('HMGET', JOB .. ref, 'meta', 'member', 'expires', 'cancel', 'past', 'wait')
+  v = v or job_fields(ref)
   local ok, b = pcall(bucket, name)
   local c = class(cname)
   if ok and c and not v.err and v[4] then

@@ -48,11 +48,22 @@ local function cancelled(name, cname, ref, stamp, detail)
   end_job(class(cname), ref, 'cancelled', text)
 end
 
+local retries = {} -- class -> its settings for what failed
+
+local function retry_of(cname)
+  local r = retries[cname]
+  if not r then
+    local v = call('HMGET', P .. ':class:' .. cname, 'max_attempts', 'backoff', 'max_backoff')
+    r = { attempts = (v[1] or 5) + 0, lowest = (v[2] or 1000000) + 0, longest = (v[3] or 300000000) + 0 }
+    retries[cname] = r
+  end
+  return r
+end
+
 -- backoff draws the time before the next attempt.
 local function backoff(cname, fails, jitter)
-  local v = call('HMGET', P .. ':class:' .. cname, 'backoff', 'max_backoff')
-  local lowest, longest = (v[1] or 1000000) + 0, (v[2] or 300000000) + 0
-  return lowest + (min(longest, lowest * 2 ^ fails) - lowest) * jitter / 1000000
+  local r = retry_of(cname)
+  return r.lowest + (min(r.longest, r.lowest * 2 ^ fails) - r.lowest) * jitter / 1000000
 end
 
 -- aside puts a job where it waits out its delay: it joins the line then, under its old number (park) or behind all that
@@ -88,21 +99,19 @@ local function retry(b, c, ref, v, delay)
   set(b, 'backoff', int(now + ceil(delay)) .. ' ' .. ref)
 end
 
-local function most_attempts(cname)
-  return (call('HGET', P .. ':class:' .. cname, 'max_attempts') or 5) + 0
-end
 
 local function fail(name, cname, ref, stamp, detail, for_good)
   local times, delay, jitter, text = match(detail, '^(%S+ %S+) (%S+) (%S+)\n(.*)$')
   local job = JOB .. ref
-  local v = redis.pcall('HMGET', job, 'past', 'cancel', 'is')
-  local p = past_of(not v.err and v[1] or nil)
-  if v[3] then
+  local v = job_fields(ref)
+  local p = past_of(not v.err and v[5] or nil)
+  if v[7] then
     p.fails = p.fails + 1
     record(job, p, 'failed', stamp, times, WORKER, text)
-    if not v[2] and (for_good or p.fails >= most_attempts(cname)) then return bury(class(cname), ref, text) end
+    if not v[4] and (for_good or p.fails >= retry_of(cname).attempts) then return bury(class(cname), ref, text) end
+    v[5] = past_text(p)
   end
-  local b, c, back = comes_back(name, ref)
+  local b, c, back = comes_back(name, ref, v)
   if not b then return end
   count(cname, 'retried', 1)
   delay = delay + 0
