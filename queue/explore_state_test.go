@@ -3,9 +3,7 @@ package queue_test
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,9 +16,15 @@ const exploreTag = "{spout:0}:"
 type place struct {
 	kind          string // line, later, out, dead, mark
 	bucket        string
-	score         int64 // in line or later
+	score         int64 // in line, later or dead
+	parked        bool  // in later: it keeps its number
 	worker, stamp string
 }
+
+func (p place) waits() bool { return p.kind == "line" || p.kind == "later" }
+
+// over tells whether the job is gone: what is left is at most the mark of its identity.
+func (p place) over() bool { return p.kind == "" || p.kind == "mark" }
 
 // record is what is stored of a job, apart from its place.
 type record struct {
@@ -28,6 +32,8 @@ type record struct {
 	number  int64 // of its admission
 	delayed bool
 	expires int64 // 0 never
+	cancel  bool  // it was cancelled while it was out
+	past    pastOf
 }
 
 // seenBucket is the own state of a bucket.
@@ -35,9 +41,14 @@ type seenBucket struct {
 	slot        float64
 	hasSlot     bool
 	paused      bool
+	draining    bool
+	hold        int64  // until when an operator closed it
+	backoff     int64  // until when its head waits
+	head        string // that head
 	line, later int
-	joins       int64 // the first of later
-	expiry      int64 // the first one, if any
+	joins       int64            // the first of later
+	expiry      map[string]int64 // by ref
+	flight      []string
 }
 
 // seen is the whole state of the one shard, read past the scripts.
@@ -48,9 +59,21 @@ type seen struct {
 	due     map[string]map[string]float64 // class -> bucket -> score
 	classes map[string]float64            // class -> score of its earliest
 	books   map[string]map[string]int64
-	paused  map[string]bool // classes
-	other   []string        // keys that hold nothing of a job or bucket
-	trouble []string        // what contradicts itself
+	class   map[string]seenClass
+	workers map[string]string   // beats
+	cancels map[string][]string // worker -> refs
+	ended   map[string]string   // ref -> how, of what the retention keeps
+	stamp   int64
+	server  string   // the process that answers, and since when the data is doubted
+	since   int64    // that time, 0 never
+	other   []string // keys that hold nothing of a job or bucket
+	trouble []string // what contradicts itself
+}
+
+// seenClass is what is stored of a class, beside its settings and books.
+type seenClass struct {
+	paused, draining, tracked bool
+	dead                      int // jobs
 }
 
 func (s *seen) bucket(name string) *seenBucket {
@@ -71,7 +94,7 @@ func look(m *miniredis.Miniredis) *seen {
 	s := &seen{
 		places: map[string]place{}, records: map[string]record{}, buckets: map[string]*seenBucket{},
 		due: map[string]map[string]float64{}, classes: map[string]float64{}, books: map[string]map[string]int64{},
-		paused: map[string]bool{},
+		class: map[string]seenClass{}, workers: map[string]string{}, cancels: map[string][]string{}, ended: map[string]string{},
 	}
 	var jobs []string
 	for _, key := range m.Keys() {
@@ -81,33 +104,72 @@ func look(m *miniredis.Miniredis) *seen {
 			s.lookWaiting(m, key, kind, name)
 		case "out":
 			s.lookOut(m, key, name)
-		case "dead":
-			for ref := range sortedSet(m, key) {
-				s.put(ref, place{kind: "dead"})
-			}
-		case "bucket":
-			s.lookBucket(m, key, name)
-		case "expiry":
-			first := slices.Min(slices.Collect(maps.Values(sortedSet(m, key))))
-			s.bucket(name).expiry = int64(first)
-		case "due":
-			if name == "" {
-				s.classes = sortedSet(m, key)
-			} else {
-				s.due[name] = sortedSet(m, key)
-			}
-		case "stats":
-			s.books[name] = readHash(m, key)
 		case "job":
 			jobs = append(jobs, name)
-		case "class":
-			s.paused[name] = m.HGet(key, "paused") != ""
+		case "class", "dead":
+			s.lookClass(m, key, kind, name)
+		case "due", "stats":
+			s.lookIndex(m, key, kind, name)
+		case "bucket", "expiry", "flight":
+			s.lookBucket(m, key, kind, name)
 		default:
-			s.other = append(s.other, key)
+			s.lookOther(m, key, kind, name)
 		}
 	}
 	s.lookJobs(m, jobs)
 	return s
+}
+
+func (s *seen) lookClass(m *miniredis.Miniredis, key, kind, name string) {
+	c := s.class[name]
+	if kind == "dead" {
+		for ref, at := range sortedSet(m, key) {
+			s.put(ref, place{kind: "dead", score: int64(at)})
+			c.dead++
+		}
+	} else {
+		c.paused, c.draining = m.HGet(key, "paused") != "", m.HGet(key, "draining") != ""
+		c.tracked = m.HGet(key, "tracked") != ""
+	}
+	s.class[name] = c
+}
+
+func (s *seen) lookIndex(m *miniredis.Miniredis, key, kind, name string) {
+	switch {
+	case kind == "stats":
+		s.books[name] = readHash(m, key)
+	case name == "":
+		s.classes = sortedSet(m, key)
+	default:
+		s.due[name] = sortedSet(m, key)
+	}
+}
+
+// lookOther reads what belongs to the shard, to workers and to jobs that have ended.
+func (s *seen) lookOther(m *miniredis.Miniredis, key, kind, name string) {
+	switch kind {
+	case "workers":
+		names, _ := m.HKeys(key)
+		for _, worker := range names {
+			s.workers[worker] = m.HGet(key, worker)
+		}
+	case "cancel":
+		s.cancels[name], _ = m.HKeys(key)
+	case "ended":
+		s.ended[name] = m.HGet(key, "state")
+		if s.ended[name] == "" || m.TTL(key) <= 0 {
+			s.trouble = append(s.trouble, fmt.Sprintf("what is kept of job %s (%q) stays for ever", name, s.ended[name]))
+		}
+	case "stamp":
+		text, _ := m.Get(key)
+		s.stamp = parse(text)
+	case "server":
+		s.server, _ = m.Get(key)
+		_, since, _ := strings.Cut(s.server, " ")
+		s.since = parse(since)
+	default:
+		s.other = append(s.other, key)
+	}
 }
 
 func sortedSet(m *miniredis.Miniredis, key string) map[string]float64 {
@@ -134,7 +196,7 @@ func (s *seen) lookWaiting(m *miniredis.Miniredis, key, kind, name string) {
 	b.joins = math.MaxInt64
 	for member, score := range sortedSet(m, key) {
 		ref := member[strings.LastIndexByte(member, ':')+1:]
-		s.put(ref, place{kind: kind, bucket: name, score: int64(score)})
+		s.put(ref, place{kind: kind, bucket: name, score: int64(score), parked: member[0] == '!'})
 		if kind == "line" {
 			b.line++
 			continue
@@ -152,15 +214,29 @@ func (s *seen) lookOut(m *miniredis.Miniredis, key, worker string) {
 	}
 }
 
-func (s *seen) lookBucket(m *miniredis.Miniredis, key, name string) {
+func (s *seen) lookBucket(m *miniredis.Miniredis, key, kind, name string) {
 	b := s.bucket(name)
+	switch kind {
+	case "expiry":
+		b.expiry = map[string]int64{}
+		for member, at := range sortedSet(m, key) {
+			b.expiry[member[strings.LastIndexByte(member, ':')+1:]] = int64(at)
+		}
+		return
+	case "flight":
+		b.flight, _ = m.SMembers(key)
+		return
+	}
 	if slot := m.HGet(key, "slot"); slot != "" {
 		whole, decimals, _ := strings.Cut(slot, ".")
 		w, _ := strconv.ParseFloat(whole, 64)
 		d, _ := strconv.ParseFloat("0."+decimals, 64)
 		b.slot, b.hasSlot = w+d, true
 	}
-	b.paused = m.HGet(key, "paused") != ""
+	b.paused, b.draining = m.HGet(key, "paused") != "", m.HGet(key, "draining") != ""
+	b.hold = parse(m.HGet(key, "hold"))
+	until, head, _ := strings.Cut(m.HGet(key, "backoff"), " ")
+	b.backoff, b.head = parse(until), head
 }
 
 func (s *seen) lookJobs(m *miniredis.Miniredis, refs []string) {
@@ -172,7 +248,10 @@ func (s *seen) lookJobs(m *miniredis.Miniredis, refs []string) {
 		if member != "" {
 			number, _, _ = strings.Cut(member, ":")
 		}
-		s.records[ref] = record{bucket, parse(number), member != "", parse(m.HGet(key, "expires"))}
+		s.records[ref] = record{
+			bucket: bucket, number: parse(number), delayed: member != "", expires: parse(m.HGet(key, "expires")),
+			cancel: m.HGet(key, "cancel") != "", past: readPast(m.HGet(key, "past")),
+		}
 		if m.HGet(key, "run") == "" && m.TTL(key) > 0 {
 			s.put(ref, place{kind: "mark"})
 		} else if _, ok := s.places[ref]; !ok {
@@ -194,66 +273,4 @@ func (s *seen) order(a, b string, at func(string) int64) int {
 		return map[bool]int{true: -1, false: 1}[x.delayed]
 	}
 	return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(x.number, y.number))
-}
-
-// checkIndex: every bucket that has jobs has an entry in the due index, not later than it opens.
-func (x *explorer) checkIndex() {
-	s := x.now
-	for name, b := range s.buckets {
-		class, _, _ := strings.Cut(name, "/")
-		score, ok := s.due[class][name]
-		if !ok {
-			x.must(b.line+b.later == 0 && !b.paused, "bucket %s has jobs or a pause and no entry in the due index", name)
-			continue
-		}
-		opens := x.opening(class, b)
-		x.must(score <= max(opens, float64(x.latest)), "bucket %s opens at %.0f, its entry is at %.0f", name, opens, score)
-	}
-	for class, entries := range s.due {
-		earliest := slices.Min(slices.Collect(maps.Values(entries)))
-		at, ok := s.classes[class]
-		x.must(ok, "class %s has buckets and no entry in the due index", class)
-		x.must(!s.paused[class] || math.IsInf(at, 1), "paused class %s is at %.0f", class, at)
-		x.must(s.paused[class] || at <= earliest, "class %s is at %.0f, its first bucket at %.0f", class, at, earliest)
-	}
-}
-
-// opening is when depart must look at a bucket, whole microseconds.
-func (x *explorer) opening(class string, b *seenBucket) float64 {
-	at := math.Inf(1)
-	if !b.paused {
-		at = math.Inf(-1)
-		if b.hasSlot {
-			at = b.slot + intervalOf(x.classes[class].Rate)
-		}
-		if b.line == 0 && b.later > 0 {
-			at = max(at, float64(b.joins))
-		}
-	}
-	if b.line+b.later > 0 && b.expiry > 0 {
-		at = min(at, float64(b.expiry+x.classes[class].CatchUp.Microseconds()+1))
-	}
-	return math.Ceil(at - 1e-3)
-}
-
-// checkBooks is law 5: both sides, of every class.
-func (x *explorer) checkBooks() {
-	count := map[string]map[string]int64{}
-	for class := range x.classes {
-		count[class] = map[string]int64{}
-	}
-	for _, p := range x.now.places {
-		if class, _, ok := strings.Cut(p.bucket, "/"); ok {
-			count[class][p.kind]++
-		}
-	}
-	for class := range x.classes {
-		b, n := x.now.books[class], count[class]
-		in := b["admitted"] + b["returned"]
-		gone := b["departed"] + b["expired"] + b["purged"] + b["sick"]
-		x.must(in == n["line"]+n["later"]+gone, "books of %s: %d came in, %d + %d wait and %d went: %v",
-			class, in, n["line"], n["later"], gone, b)
-		x.must(b["departed"] == b["returned"]+b["done"]+b["dead"]+n["out"], "books of %s: %d are out: %v", class, n["out"], b)
-		x.must(b["sick"] == 0 && b["sick_buckets"] == 0, "%s has something sick: %v", class, b)
-	}
 }

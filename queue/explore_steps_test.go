@@ -11,33 +11,73 @@ import (
 
 // step does one random thing.
 func (x *explorer) step() {
+	if x.rolls {
+		x.roll()
+	}
 	w := x.workers[x.random.IntN(len(x.workers))]
 	switch n := x.random.IntN(100); {
-	case n < 26:
+	case n < 24:
 		x.submit(1)
-	case n < 32:
+	case n < 30:
 		x.submit(2 + x.random.IntN(5))
-	case n < 55:
-		x.depart(w, x.random.IntN(5), [][]string{nil, nil, nil, {"one"}, {"two"}, {"two", "one"}}[x.random.IntN(6)], x.fate())
-	case n < 70:
+	case n < 53:
+		ask := queue.Ask{Want: x.random.IntN(5), Suspect: x.random.IntN(2) == 0}
+		ask.Classes = [][]string{nil, nil, nil, {"one"}, {"two"}, {"two", "one"}}[x.random.IntN(6)]
+		x.depart(w, ask, x.fate())
+	case n < 69:
 		x.settleSome(w)
-	case n < 73:
-		x.leave(w, x.fate())
-		x.workers = slices.DeleteFunc(x.workers, func(v *exploreWorker) bool { return v == w })
-		x.gone = append(x.gone, w)
-		x.hire(x.client)
-	case n < 80:
+	case n < 72:
+		x.quit(w)
+	case n < 77:
 		x.operate()
-	case n < 84:
+	case n < 82:
+		x.handle()
+	case n < 85:
 		x.note("(a late call)")
 		x.arrive()
+	case n < 88, x.crashy && n < 95:
+		x.watch()
 	default:
 		x.tick()
 	}
 }
 
+// quit ends a worker's life: it leaves, or it just stops. Another one comes in its place.
+func (x *explorer) quit(w *exploreWorker) {
+	if x.random.IntN(3) > 0 {
+		x.leave(w, x.fate())
+	} else {
+		x.note("%s dies", w.name)
+	}
+	x.workers = slices.DeleteFunc(x.workers, func(v *exploreWorker) bool { return v == w })
+	x.gone = append(x.gone, w)
+	x.hire(x.client)
+}
+
 func (x *explorer) randomBucket() (class, key string) {
 	return []string{"one", "two"}[x.random.IntN(2)], []string{"a", "b"}[x.random.IntN(2)]
+}
+
+func (x *explorer) randomClass(name string) queue.Class {
+	pick := func(d ...time.Duration) time.Duration { return d[x.random.IntN(len(d))] }
+	number := func(n ...int) int { return n[x.random.IntN(len(n))] }
+	rates := []queue.Rate{{10_000, time.Second}, {1000, time.Second}, {7, time.Second}, {1, time.Second}, {3, time.Hour}}
+	c := queue.NewClass(name, 1+x.random.IntN(6), rates[x.random.IntN(len(rates))])
+	c.CatchUp = pick(0, 5*time.Millisecond, 50*time.Millisecond)
+	c.MaxWait = pick(0, 0, 3*c.Rate.Interval()+time.Millisecond)
+	c.Dedup = pick(0, 24*time.Hour)
+	c.Retry.Order = []queue.Order{queue.Park, queue.Hold, queue.Tail}[x.random.IntN(3)]
+	c.Retry.MaxAttempts = number(1, 2, 5)
+	c.Retry.Backoff = pick(time.Millisecond, time.Second)
+	c.Retry.MaxBackoff = c.Retry.Backoff // see delayOf
+	c.MaxInFlight = number(0, 0, 1, 2)
+	c.MaxCrashes = number(1, 2, 3)
+	c.Retention = pick(0, time.Hour)
+	c.Dead = queue.DeadLimits{Max: number(0, 1, 2, 100), Keep: pick(720*time.Hour, 10*time.Second)}
+	if x.random.IntN(3) == 0 {
+		c.Overflow = queue.DropOldest
+	}
+	return c
 }
 
 // tick moves the clock: a little, to around a departure, or past many; seldom back a little.
@@ -84,17 +124,20 @@ func (x *explorer) submit(n int) {
 			x.note("submit %s/%s %s not before %d max wait %v (%s): %s %s position %d %v", jobs[i].Class, jobs[i].Key,
 				jobs[i].ID, jobs[i].NotBefore.UnixMicro(), jobs[i].MaxWait, f, r.Receipt.Ref, r.Receipt.Status, r.Receipt.Position, r.Err)
 		}
-		x.judgeAnswers(results, f)
+		x.judgeAnswers(jobs, results, f)
 	})
 }
 
 // judgeAnswers: with no fault every answer is a receipt or says why not, and a receipt says what is there.
-func (x *explorer) judgeAnswers(results []queue.Result, f fault) {
+func (x *explorer) judgeAnswers(jobs []queue.Job, results []queue.Result, f fault) {
 	s := look(x.m)
-	for _, r := range results {
+	for i, r := range results {
 		if r.Err != nil {
 			reason := queue.ReasonOf(r.Err)
 			x.must(f != noFault || reason != queue.ReasonUnknown && reason != queue.ReasonUnavailable, "submit: %v", r.Err)
+			continue
+		}
+		if x.classes[jobs[i].Class].Overflow == queue.DropOldest { // the next one may have taken its place
 			continue
 		}
 		p, ok := s.places[r.Receipt.Ref]
@@ -104,30 +147,53 @@ func (x *explorer) judgeAnswers(results []queue.Result, f fault) {
 	}
 }
 
-func (x *explorer) depart(w *exploreWorker, want int, classes []string, f fault) queue.Departures {
+func (x *explorer) depart(w *exploreWorker, ask queue.Ask, f fault) queue.Departures {
 	var d queue.Departures
-	x.do(act{kind: "depart", worker: w.name}, func(a *act) {
-		var err error
-		d, err = w.outlet.Depart(x.ctx, queue.Ask{Want: want, Classes: classes})
-		x.note("%s departs %d of %v (%s): wait %v, returned %d, %v", w.name, want, classes, f, d.Wait, d.Returned, err)
+	var err error
+	x.do(act{kind: "depart", worker: w.name, suspect: ask.Suspect}, func(a *act) {
+		d, err = w.outlet.Depart(x.ctx, ask)
+		x.note("%s departs %d of %v, suspect %v (%s): wait %v, returned %d, %v", w.name, ask.Want, ask.Classes, ask.Suspect, f,
+			d.Wait, d.Returned, err)
 		x.must(err == nil || f != noFault || errors.Is(err, queue.ErrRefused), "depart: %v", err)
 		for _, j := range d.Jobs {
 			x.note("    %s %s/%s %s due %d", j.Ref, j.Class, j.Key, j.Stamp, j.Due.UnixMicro())
-			x.must(classes == nil || slices.Contains(classes, j.Class), "%s got a job of %s", w.name, j.Class)
+			x.must(ask.Classes == nil || slices.Contains(ask.Classes, j.Class), "%s got a job of %s", w.name, j.Class)
 			w.known = append(w.known, queue.Verdict{Ref: j.Ref, Stamp: j.Stamp})
 		}
-		a.reply = d.Jobs
-		if err != nil {
-			d.Wait = 0
-			return
-		}
-		x.now = look(x.m)
-		x.checkOut(w)
-		if d.Returned == 0 && len(d.Jobs) < want && classes == nil {
-			x.nothingOpen()
+		if err == nil {
+			a.reply = &d
+			x.departed(w, ask, d)
 		}
 	})
+	if err != nil {
+		if beat := x.now.workers[w.name]; errors.Is(err, queue.ErrRefused) && (beat == "" || beat[0] == '-') { // it begins anew
+			w.heard, w.anew = 0, len(w.known)
+		}
+		return queue.Departures{}
+	}
+	if d.Rollback != nil {
+		x.reconcile(w)
+	}
+	x.checkOut(w)
 	return d
+}
+
+// departed notes what a worker heard, and looks for what it should have got.
+func (x *explorer) departed(w *exploreWorker, ask queue.Ask, d queue.Departures) {
+	x.now = look(x.m)
+	w.heard = parse(x.now.workers[w.name])
+	for _, ref := range d.Cancelled {
+		if p := x.now.places[ref]; p.worker == w.name {
+			w.told[p.stamp] = true
+		}
+	}
+	suspects := 0
+	if ask.Suspect && !slices.ContainsFunc(d.Jobs, func(j queue.Departure) bool { return j.Suspect }) {
+		suspects = 1
+	}
+	if d.Returned == 0 && len(d.Jobs) < ask.Want && ask.Classes == nil {
+		x.nothingOpen(suspects)
+	}
 }
 
 // settleSome settles some departures that a worker knows of or, seldom, that another one has; some of them repeatedly.
@@ -143,14 +209,24 @@ func (x *explorer) settleSome(w *exploreWorker) {
 	var verdicts []queue.Verdict
 	for _, v := range source.known[max(0, len(source.known)-6):] {
 		if x.random.IntN(2) > 0 {
-			v.Outcome = []queue.Outcome{queue.Done, queue.Done, queue.Dead, queue.Back}[x.random.IntN(4)]
-			v.Stale, v.Error = v.Outcome == queue.Back && x.random.IntN(2) > 0, "it failed"
-			verdicts = append(verdicts, v)
+			verdicts = append(verdicts, x.randomVerdict(v))
 		}
 	}
 	if len(verdicts) > 0 {
 		x.settle(w, verdicts, x.fate())
 	}
+}
+
+func (x *explorer) randomVerdict(v queue.Verdict) queue.Verdict {
+	all := []queue.Outcome{queue.Done, queue.Done, queue.Failed, queue.Failed, queue.Failed, queue.Dead, queue.Back, queue.Stopped}
+	v.Outcome = all[x.random.IntN(len(all))]
+	v.Stale, v.Error = v.Outcome == queue.Back && x.random.IntN(2) > 0, "it failed"
+	if x.random.IntN(2) == 0 {
+		class, _ := x.randomBucket()
+		after := x.classes[class].Rate.Interval() * time.Duration(x.random.IntN(4)) / 2
+		v.RetryAfter = &after
+	}
+	return v
 }
 
 func (x *explorer) settle(w *exploreWorker, verdicts []queue.Verdict, f fault) {
@@ -162,13 +238,13 @@ func (x *explorer) settle(w *exploreWorker, verdicts []queue.Verdict, f fault) {
 }
 
 func (x *explorer) settleBatch(w *exploreWorker, verdicts []queue.Verdict, f fault) {
-	a := act{kind: "settle", worker: w.name, settles: map[[2]string]queue.Outcome{}}
+	a := act{kind: "settle", worker: w.name, settles: map[[2]string]queue.Verdict{}}
 	for i := range verdicts {
 		v := &verdicts[i]
 		if v.Outcome == "" {
 			v.Outcome = queue.Done
 		}
-		a.settles[[2]string{v.Ref, v.Stamp}] = v.Outcome
+		a.settles[[2]string{v.Ref, v.Stamp}] = *v
 	}
 	before := x.now
 	x.do(a, func(*act) {
@@ -191,46 +267,4 @@ func (x *explorer) leave(w *exploreWorker, f fault) {
 		x.note("%s leaves (%s): %d %v", w.name, f, n, err)
 		x.must(err == nil || f != noFault, "leave: %v", err)
 	})
-}
-
-// operate is an operator's hand.
-func (x *explorer) operate() {
-	class, key := x.randomBucket()
-	var err error
-	switch x.random.IntN(6) {
-	case 0:
-		x.do(act{kind: "pause"}, func(*act) { err = x.operator.Buckets().Pause(x.ctx, class, key) })
-		x.note("pause %s/%s", class, key)
-	case 1:
-		x.do(act{kind: "resume"}, func(*act) { err = x.operator.Buckets().Resume(x.ctx, class, key) })
-		x.note("resume %s/%s", class, key)
-	case 2:
-		x.do(act{kind: "pause"}, func(*act) { err = x.operator.Classes().Pause(x.ctx, class) })
-		x.note("pause %s", class)
-	case 3:
-		x.do(act{kind: "resume"}, func(*act) { err = x.operator.Classes().Resume(x.ctx, class) })
-		x.note("resume %s", class)
-	case 4:
-		x.do(act{kind: "purge", bucket: class + "/" + key}, func(*act) { _, err = x.operator.Buckets().Purge(x.ctx, class, key) })
-		x.note("purge %s/%s", class, key)
-	case 5:
-		c := x.randomClass(class)
-		x.do(act{kind: "put"}, func(*act) { x.put(c) })
-		x.note("put %s %v capacity %d catch up %v max wait %v", class, c.Rate, c.Capacity, c.CatchUp, c.MaxWait)
-	}
-	x.must(err == nil, "operate: %v", err)
-}
-
-// arrive lets a delayed call reach Redis.
-func (x *explorer) arrive() {
-	if len(x.held) == 0 {
-		return
-	}
-	i := x.random.IntN(len(x.held))
-	a, call := x.held[i], x.line.held[i]
-	x.held = append(x.held[:i:i], x.held[i+1:]...)
-	x.line.held = append(x.line.held[:i:i], x.line.held[i+1:]...)
-	a.reply = nil
-	x.do(a, func(*act) { _ = call(x.ctx) })
-	x.note("late %s of %s", a.kind, a.worker)
 }

@@ -5,15 +5,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -75,25 +72,41 @@ type explorer struct {
 	latest  int64   // the highest it has been
 	back    float64 // how far it has stepped back in all
 	real    float64 // the time that never does: clock + back
-	classes map[string]queue.Class
 	workers []*exploreWorker
 	gone    []*exploreWorker // have left, or tried to; what they still have out returns when they try again
 	ids     []queue.Job
 	held    []act // what the calls on the way may do once they arrive
 
-	now             *seen
-	home            map[string]int64 // ref -> the score it has in line, for ever
-	stamps          map[string]bool
-	paces           map[string]*pace
-	admitted, ended map[string]int64 // by class
-	steps           []string
-	broken          error
+	ledger
+	before, now *seen
+	paces       map[string]*pace
+	moved       map[string]int // how often a worker's beat has moved
+
+	crashy, rolls bool      // this seed's workers die often; its data rolls back
+	copy          *rollback // what comes back
+	unnoticed     bool      // data was lost, and no script knows it
+	doubted       bool      // data was lost
+	doubt         float64   // when that was noticed, in real time
+	since         int64     // and by the server's clock, the latest of these
+
+	steps  []string
+	broken error
 }
 
 type exploreWorker struct {
 	name   string
 	outlet *queue.Outlet
 	known  []queue.Verdict // departures it has heard of, settled or not
+	anew   int             // so many of them were before it was taken for dead
+	told   map[string]bool // stamps of those that it was told are cancelled
+	heard  int64           // the last call whose reply it has
+	sight  sight           // what others saw of its beat
+}
+
+// sight is a beat that was seen, and how often it had moved by then.
+type sight struct {
+	beat  string
+	moves int
 }
 
 func newExplorer(t *testing.T) *explorer {
@@ -133,10 +146,11 @@ func (x *explorer) reset(seed int64) {
 	x.random = rand.New(rand.NewPCG(uint64(seed), 0))
 	*x.line = unreliable{}
 	x.clock, x.latest, x.back, x.steps, x.broken, x.held, x.ids = 0, 0, 0, nil, nil, nil, nil
-	x.home, x.stamps, x.paces = map[string]int64{}, map[string]bool{}, map[string]*pace{}
-	x.admitted, x.ended = map[string]int64{}, map[string]int64{}
+	x.ledger, x.paces, x.moved = newLedger(), map[string]*pace{}, map[string]int{}
+	x.copy, x.unnoticed, x.doubted, x.doubt, x.since = nil, false, false, 0, 0
+	x.crashy, x.rolls = seed%4 == 1, seed%5 == 2
 	x.advance(1_000_000_000_000 + x.random.Int64N(1000))
-	x.classes = map[string]queue.Class{}
+	x.now = look(x.m)
 	for _, name := range []string{"one", "two"} {
 		x.put(x.randomClass(name))
 	}
@@ -150,19 +164,9 @@ func (x *explorer) reset(seed int64) {
 // hire starts a worker under a name of its own.
 func (x *explorer) hire(c *queue.Client) *exploreWorker {
 	name := fmt.Sprint("w", len(x.workers)+len(x.gone))
-	w := &exploreWorker{name: name, outlet: c.Outlet(name, 0)}
+	w := &exploreWorker{name: name, outlet: c.Outlet(name, 0), told: map[string]bool{}}
 	x.workers = append(x.workers, w)
 	return w
-}
-
-func (x *explorer) randomClass(name string) queue.Class {
-	pick := func(d ...time.Duration) time.Duration { return d[x.random.IntN(len(d))] }
-	rates := []queue.Rate{{10_000, time.Second}, {1000, time.Second}, {7, time.Second}, {1, time.Second}, {3, time.Hour}}
-	c := queue.NewClass(name, 1+x.random.IntN(6), rates[x.random.IntN(len(rates))])
-	c.CatchUp = pick(0, 5*time.Millisecond, 50*time.Millisecond)
-	c.MaxWait = pick(0, 0, 3*c.Rate.Interval()+time.Millisecond)
-	c.Dedup = pick(0, 24*time.Hour)
-	return c
 }
 
 // advance moves the server's clock, also back.
@@ -213,55 +217,4 @@ func (x *explorer) fate() fault {
 	}
 	x.line.next = []fault{replyLost, replyLost, requestLost, sentTwice, delayed}[x.random.IntN(5)]
 	return x.line.next
-}
-
-// finish drains everything, and finds that nothing was lost and nothing is left.
-func (x *explorer) finish() {
-	for len(x.held) > 0 {
-		x.arrive()
-	}
-	for bucket, b := range x.now.buckets {
-		if b.paused {
-			class, key, _ := strings.Cut(bucket, "/")
-			x.do(act{kind: "resume"}, func(*act) { _ = x.operator.Buckets().Resume(x.ctx, class, key) })
-		}
-	}
-	for _, class := range slices.Sorted(maps.Keys(x.classes)) {
-		x.do(act{kind: "resume"}, func(*act) { _ = x.operator.Classes().Resume(x.ctx, class) })
-	}
-	for _, w := range slices.Concat(x.workers, x.gone) {
-		x.leave(w, noFault)
-	}
-	x.drain()
-	for class := range x.classes {
-		x.must(x.admitted[class] == x.ended[class], "%s: %d jobs were admitted, %d ended", class, x.admitted[class], x.ended[class])
-		x.must(x.admitted[class] == x.now.books[class]["admitted"], "the books of %s say otherwise: %v", class, x.now.books[class])
-	}
-	x.must(len(x.now.buckets) == 0 && len(x.now.due) == 0 && len(x.now.classes) == 0, "left over: %+v", x.now)
-	for _, key := range x.now.other {
-		known := []string{"spout:meta", exploreTag + "clock", exploreTag + "stamp", exploreTag + "classes"}
-		x.must(slices.Contains(known, key), "key %s is left over", key)
-	}
-}
-
-// drain empties all buckets as a worker does that sleeps exactly as long as it is told.
-func (x *explorer) drain() {
-	w := x.hire(x.operator)
-	for idle := 0; x.broken == nil; {
-		d := x.depart(w, 1+x.random.IntN(100), nil, noFault)
-		if len(d.Jobs) > 0 {
-			x.settle(w, w.known, noFault)
-			w.known = nil
-		}
-		if d.Wait < 0 {
-			break
-		}
-		idle++
-		if len(d.Jobs) > 0 || d.Wait > 0 {
-			idle = 0
-		}
-		x.must(idle < 3, "workers are told to call again at once, and nothing departs")
-		x.advance(d.Wait.Microseconds())
-	}
-	x.leave(w, noFault)
 }

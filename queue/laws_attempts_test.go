@@ -60,8 +60,7 @@ func (w *lawWorld) verdict(rt *rapid.T, j *modelJob) queue.Verdict {
 // reclaim ends the life of a worker in one shard: it leaves, or another one says that it is dead.
 func (w *lawWorld) reclaim(rt *rapid.T) {
 	worker, shard := rapid.IntRange(0, 1).Draw(rt, "worker"), rapid.IntRange(0, w.client.Shards()-1).Draw(rt, "shard")
-	name := fmt.Sprint("w", worker)
-	id := fmt.Sprint(name, " ", shard)
+	name, id := w.name(worker, shard), fmt.Sprint("w", worker, " ", shard)
 	if !w.beats[id] {
 		return
 	}
@@ -71,7 +70,8 @@ func (w *lawWorld) reclaim(rt *rapid.T) {
 			had = append(had, j)
 		}
 	}
-	if rapid.Bool().Draw(rt, "leaves") {
+	leaves := rapid.Bool().Draw(rt, "leaves")
+	if leaves {
 		rt.Logf("%.0f %s leaves shard %d", w.m.now, name, shard)
 		if n, err := w.outlet(worker, shard).Leave(w.ctx); err != nil || n != len(had) {
 			rt.Fatalf("%s left with %d, %v; want %d", name, n, err, len(had))
@@ -84,6 +84,10 @@ func (w *lawWorld) reclaim(rt *rapid.T) {
 		w.takeFor(rt, name, shard, had)
 	}
 	w.afterlife(rt, worker, shard, had)
+	if leaves {
+		w.lives[id]++
+		delete(w.outlets, id)
+	}
 }
 
 // takeFor takes a worker for dead.
@@ -251,7 +255,7 @@ func (w *lawWorld) look(rt *rapid.T) {
 	}
 	want.Position = slices.Index(j.b.line, j) + 1
 	if j.place == queue.Out {
-		want.Worker, want.Cancelling = fmt.Sprint("w", j.worker), j.cancelling
+		want.Worker, want.Cancelling = w.name(j.worker, shardOf(j.b)), j.cancelling
 	}
 	same := got.State == want.State && got.Attempts == want.Attempts && got.Crashes == want.Crashes && got.GivenBack == want.GivenBack &&
 		got.Position == want.Position && got.Worker == want.Worker && got.Cancelling == want.Cancelling && len(got.History) == want.Attempts

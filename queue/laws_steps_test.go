@@ -17,12 +17,16 @@ import (
 )
 
 func (w *lawWorld) outlet(worker, shard int) *queue.Outlet {
-	name := fmt.Sprint("w", worker)
-	id := fmt.Sprint(name, " ", shard)
+	id := fmt.Sprint("w", worker, " ", shard)
 	if w.outlets[id] == nil {
-		w.outlets[id] = w.client.Outlet(name, shard)
+		w.outlets[id] = w.client.Outlet(w.name(worker, shard), shard)
 	}
 	return w.outlets[id]
+}
+
+// name of a worker in a shard: a new one after each time it has left.
+func (w *lawWorld) name(worker, shard int) string {
+	return fmt.Sprint("w", worker, ".", w.lives[fmt.Sprint("w", worker, " ", shard)])
 }
 
 func (w *lawWorld) depart(rt *rapid.T) {

@@ -56,6 +56,7 @@ type lawWorld struct {
 	back    float64 // by how much in all
 	m       *model
 	outlets map[string]*queue.Outlet
+	lives   map[string]int             // of the outlets: how often it has left
 	beats   map[string]bool            // of the outlets: it has called since it was last reclaimed
 	cancels map[string]map[string]bool // by outlet: what it is to hear of
 	sent    []queue.Job
@@ -76,7 +77,7 @@ func newLawWorld(ctx context.Context, rt *rapid.T, rdb *redis.Client) *lawWorld 
 	}
 	w := &lawWorld{
 		ctx: ctx, rdb: rdb, client: client, lowest: math.Inf(1), whole: rapid.Bool().Draw(rt, "whole"),
-		m: newModel(), outlets: map[string]*queue.Outlet{}, beats: map[string]bool{}, cancels: map[string]map[string]bool{},
+		m: newModel(), outlets: map[string]*queue.Outlet{}, lives: map[string]int{}, beats: map[string]bool{}, cancels: map[string]map[string]bool{},
 		paces: map[string]*pace{}, times: map[string][]float64{},
 	}
 	w.setClock(rt, 1e12)

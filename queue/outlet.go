@@ -123,8 +123,8 @@ func (o *Outlet) Depart(ctx context.Context, ask Ask) (Departures, error) {
 		return Departures{}, err
 	}
 	if r.text(0) == "refused" {
-		if r.int(1) == 0 { // unknown here, as after a loss of data: begin again under a number that is accepted
-			o.call, o.seen = 0, 0
+		if r.int(1) == 0 { // unknown here, as after a loss of data: begin again
+			o.seen = 0
 		}
 		return Departures{}, ErrRefused
 	}

@@ -92,7 +92,7 @@ local epoch
 -- slot is later than now, so that a clock set back does not close a bucket.
 local function due(b, c)
   local at = b.slot and b.slot + c.T or 0
-  if epoch and c.made - now <= epoch then return max(at, epoch + c.T) end -- nothing of a younger class has left before
+  if epoch and min(c.made - now, 0) <= epoch then return max(at, epoch + c.T) end -- nothing of a younger class has left before
   return at
 end
 

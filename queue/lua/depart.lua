@@ -55,14 +55,13 @@ local function identify()
   end
 end
 
--- A name that was reclaimed, or has left, is negative.
-local last = tonumber(call('HGET', P .. ':workers', worker) or 0)
+-- A worker that was reclaimed, or has left, has its last call behind the time of that, which is negative. Numbers go on
+-- from there, so that no late call of before, and nobody who saw the beat of before, is taken for one of now.
+local beat = call('HGET', P .. ':workers', worker) or '0'
+local last = tonumber(match(beat, '%d+$'))
 if number <= last then return { 'refused', last } end
-if last <= 0 and number > 1 then
-  if last == 0 then begin_epoch(server or '-') end
-  return { 'refused', 0 }
-end
-if seen > last and last > 0 then begin_epoch(server or '-') end
+if seen > last then begin_epoch(server or '-') end
+if seen > 0 and (last == 0 or sub(beat, 1, 1) == '-') then return { 'refused', 0 } end
 call('HSET', P .. ':workers', worker, number)
 
 -- Jobs of a call whose reply the worker never saw go back: it cannot have started them.

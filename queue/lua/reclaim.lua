@@ -10,6 +10,7 @@
 local WORKER, BEAT = ARGV[1], ARGV[2]
 local OUT = P .. ':out:' .. WORKER
 local MOST = 64
+local LAST = 9007199254740991 -- no call of a worker that has left is taken
 local HOUR = 3600 * 1000000 -- a worker's name is remembered that long, so that a late call of it is known for what it is
 call('DEL', P .. ':-') -- a write that a full Redis never refuses opens the script for the others
 
@@ -50,10 +51,11 @@ local left = #all / 2 - taken
 
 if left == 0 then
   call('DEL', P .. ':cancel:' .. WORKER)
-  call('HSET', P .. ':workers', WORKER, '-' .. int(now))
+  call('HSET', P .. ':workers', WORKER, format('-%d %s', now, BEAT == '' and int(LAST) or BEAT))
   local workers = call('HGETALL', P .. ':workers')
   for i = 1, #workers, 2 do
-    if workers[i + 1] + 0 < -1 and -workers[i + 1] < now - HOUR then call('HDEL', P .. ':workers', workers[i]) end
+    local since = match(workers[i + 1], '^-(%d+)')
+    if since and since + HOUR < now then call('HDEL', P .. ':workers', workers[i]) end
   end
 end
 finish()

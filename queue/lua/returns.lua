@@ -75,7 +75,7 @@ end
 local function rejoin(b, ref, v)
   local member = v.member or ref
   join(b, class(b.class), 0, v.number, member)
-  if v.member or v.expires or v.past then set_aside(b) end
+  if b.aside or v.member or v.expires or v.past then set_aside(b) end -- a suspect behind it may keep the bucket waiting
   if v.expires then call('ZADD', P .. ':expiry:' .. b.name, v.expires, member) end
 end
 
