@@ -127,16 +127,17 @@ func (c *Client) sendAcked(ctx context.Context, kind flightKind, subs []*submiss
 	}
 	conn := node.Conn()
 	defer conn.Close() //nolint:errcheck // it goes back to the pool
-	for len(subs) > 0 {
-		n := batchLength(subs)
-		v, err := c.scripts.admit.Run(ctx, conn, []string{c.tags[kind.shard]}, admitArgs(subs[:n])...).Slice()
-		answer(subs[:n], v, err)
-		if err == nil && wait {
-			if err := confirm(ctx, conn, kind.ack); err != nil {
-				unconfirmed(subs[:n], kind.ack, err)
-			}
-		}
-		subs = subs[n:]
+	for rest := subs; len(rest) > 0; {
+		n := batchLength(rest)
+		v, err := c.scripts.admit.Run(ctx, conn, []string{c.tags[kind.shard]}, admitArgs(rest[:n])...).Slice()
+		answer(rest[:n], v, err)
+		rest = rest[n:]
+	}
+	if !wait {
+		return
+	}
+	if err := confirm(ctx, conn, kind.ack); err != nil { // of all that this connection wrote
+		unconfirmed(subs, kind.ack, err)
 	}
 }
 

@@ -206,7 +206,7 @@ func TestAckWaitAOF(t *testing.T) {
 			t.Fatalf("job %d: %+v, %v; want it fsynced", i, r.Receipt, r.Err)
 		}
 	}
-	h.saw(t, "many", "evalsha", "waitaof", "evalsha", "waitaof")
+	h.saw(t, "many", "evalsha", "evalsha", "waitaof")
 	waitAOF(h, 0)
 	r, err = c.Submit(ctx, newJob("c", "k", "2"))
 	if !errors.Is(err, queue.ErrUnknown) || !strings.Contains(err.Error(), `"2"`) || r.ID != "2" || r.Status != "" {
@@ -301,6 +301,32 @@ func TestAckIsNotConfirmed(t *testing.T) {
 		if r, err := c.Submit(t.Context(), job); err != nil || r.Status != queue.Duplicate || r.Ack != queue.AckReplicated(1) {
 			t.Errorf("again: %+v, %v; want a duplicate, replicated", r, err)
 		}
+	}
+}
+
+// TestAckOverABrokenConnection: another connection, which wrote nothing, is not asked whether all is where it should be.
+func TestAckOverABrokenConnection(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t, "--repl-diskless-sync-delay", "0")
+	replicate(t, master)
+	rdb, other := master.Client(t), master.Client(t)
+	c, ctx := open(t, rdb, 1), t.Context()
+	put(t, c, "c", 1000, "1/1s", func(c *queue.Class) { c.Ack = queue.AckReplicated(1) })
+	h := tapped(rdb)
+	h.answer = func(cmd redis.Cmder, next func() error) error {
+		if cmd.Name() == "wait" {
+			must(t, other.Do(ctx, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
+		}
+		return next()
+	}
+	r, err := c.Submit(ctx, newJob("c", "k", "1"))
+	unconfirmed(t, r, err)
+	for _, r := range c.SubmitMany(ctx, newJobs("c", "k", 3)) {
+		unconfirmed(t, r.Receipt, r.Err)
+	}
+	h.answer = nil
+	if r, err := c.Submit(ctx, newJob("c", "k", "1")); err != nil || r.Status != queue.Duplicate || r.Ack != queue.AckReplicated(1) {
+		t.Errorf("again: %+v, %v; want a duplicate, replicated", r, err)
 	}
 }
 

@@ -180,11 +180,11 @@ func TestAwaitOverABrokenConnection(t *testing.T) {
 	killed := pipe.Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub")
 	_, err := pipe.Exec(t.Context())
 	must(t, err)
-	s.settle(d, queue.Done, func(v *queue.Verdict) { v.Result = []byte("42") })
+	s.settle(d, queue.Done, func(v *queue.Verdict) { v.Result = []byte("4\n\x002\xff") })
 	if n, err := killed.Int(); err != nil || n != 1 {
 		t.Errorf("%d connections were killed, %v; want one", n, err)
 	}
-	s.hears(all, d.Ref, queue.Ending{State: queue.Completed, At: s.today(), Result: []byte("42")})
+	s.hears(all, d.Ref, queue.Ending{State: queue.Completed, At: s.today(), Result: []byte("4\n\x002\xff")})
 	s.advance(time.Second)
 	d = s.one()
 	s.settle(d, queue.Dead)

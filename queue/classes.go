@@ -64,7 +64,8 @@ func (s Classes) track(ctx context.Context, shard int, name string) error {
 			return err
 		}
 	}
-	return nil
+	_, err = s.c.run(ctx, s.c.scripts.class, shard, "count what class "+name+" has out", "track", name)
+	return err
 }
 
 // newestVersion is the highest version any shard has, 0 for a new class.
@@ -88,27 +89,29 @@ func (s Classes) reindex(ctx context.Context, shard int, name string) error {
 	})
 }
 
-// eachBucket passes all buckets of a class in one shard, some possibly twice, in batches.
+// eachBucket passes all buckets of a class in one shard, some possibly twice, in batches. It looks first and then passes,
+// since what is done to some may move others from under a scan: a server need not find what changes place meanwhile.
 func (s Classes) eachBucket(ctx context.Context, shard int, class string, each func(names []string) error) error {
 	var cursor uint64
+	var names []string
 	for {
 		pairs, next, err := s.c.rdb.ZScan(ctx, s.c.key(shard, "due", class), cursor, "", touchMost).Result()
 		if err != nil {
 			return readError("list buckets of class "+class, err)
 		}
-		var names []string
 		for i := 0; i < len(pairs); i += 2 {
 			names = append(names, pairs[i])
 		}
-		for batch := range slices.Chunk(names, touchMost) {
-			if err := each(batch); err != nil {
-				return err
-			}
-		}
 		if cursor = next; cursor == 0 {
-			return nil
+			break
 		}
 	}
+	for batch := range slices.Chunk(names, touchMost) {
+		if err := each(batch); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Get reads one class. The error wraps [ErrUnknownClass] when there is none.

@@ -41,6 +41,7 @@ func TestLaws(t *testing.T) {
 				"operate":      w.operate,
 				"put":          w.put,
 			})
+			w.finish(rt)
 		})
 	})
 }

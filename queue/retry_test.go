@@ -23,6 +23,7 @@ type drained struct {
 	now    int64
 	left   []int64 // when jobs left
 	wait   time.Duration
+	end    func(queue.Departure) queue.Verdict // what becomes of departures; nil: they stay out
 }
 
 func newDrained(ctx context.Context, t fataler, rdb *redis.Client, class queue.Class) *drained {
@@ -45,6 +46,16 @@ func (b *drained) depart(t fataler) {
 		b.left = append(b.left, b.now)
 	}
 	b.wait = d.Wait
+	if b.end == nil || len(d.Jobs) == 0 {
+		return
+	}
+	for _, j := range d.Jobs {
+		v := b.end(j)
+		v.Ref, v.Stamp, v.Class = j.Ref, j.Stamp, j.Class
+		_, err := b.outlet.Settle(b.ctx, []queue.Verdict{v})
+		must(t, err)
+	}
+	b.depart(t) // what waited for that
 }
 
 // advance lets time pass while the worker sleeps exactly as long as it is told.
@@ -72,7 +83,8 @@ func (b *drained) submit(job queue.Job) (*queue.FullError, error) {
 	return nil, err
 }
 
-// TestRetryAfterIsTrue is law 9: who was refused and comes back when told, alone, is admitted.
+// TestRetryAfterIsTrue is law 9: who was refused and comes back when told, alone, is admitted; also where the bucket is
+// held, or jobs of it wait for their next attempts.
 func TestRetryAfterIsTrue(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {
@@ -81,6 +93,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 			rates := []queue.Rate{{1000, time.Second}, {7, time.Second}, {1, 2 * time.Second}}
 			class := queue.NewClass("c", rapid.IntRange(1, 6).Draw(rt, "capacity"), rapid.SampledFrom(rates).Draw(rt, "rate"))
 			interval := class.Rate.Interval()
+			class.Retry.Order = rapid.SampledFrom([]queue.Order{queue.Park, queue.Hold, queue.Tail}).Draw(rt, "order")
 			b := newDrained(t.Context(), rt, rdb, class)
 			delayed := b.fill(rt, interval)
 			if rapid.Bool().Draw(rt, "lowered") {
@@ -111,6 +124,15 @@ func TestRetryAfterIsTrue(t *testing.T) {
 
 // fill puts jobs into the bucket at random times, and tells whether some were delayed.
 func (b *drained) fill(rt *rapid.T, interval time.Duration) (delayed bool) {
+	b.end = func(queue.Departure) queue.Verdict {
+		if rapid.IntRange(0, 2).Draw(rt, "fails") > 0 {
+			return queue.Verdict{Outcome: queue.Done}
+		}
+		delayed = true
+		in := time.Duration(rapid.Float64Range(0, 5).Draw(rt, "delay") * float64(interval))
+		return queue.Verdict{Outcome: queue.Failed, RetryAfter: &in}
+	}
+	defer func() { b.end = func(queue.Departure) queue.Verdict { return queue.Verdict{Outcome: queue.Done} } }()
 	for i := range rapid.IntRange(0, 9).Draw(rt, "jobs") {
 		job := newJob("c", "k", fmt.Sprint(i))
 		if rapid.IntRange(0, 2).Draw(rt, "delayed") == 0 {
@@ -122,6 +144,10 @@ func (b *drained) fill(rt *rapid.T, interval time.Duration) (delayed bool) {
 		if rapid.IntRange(0, 3).Draw(rt, "later") == 0 {
 			b.advance(rt, b.now+rapid.SampledFrom([]int64{1, micros(interval) / 3, micros(interval) + 1}).Draw(rt, "us"))
 		}
+	}
+	if rapid.IntRange(0, 3).Draw(rt, "held") == 0 {
+		until := time.UnixMicro(b.now).Add(time.Duration(rapid.Float64Range(0, 5).Draw(rt, "hold") * float64(interval)))
+		must(rt, b.client.Buckets().Hold(b.ctx, "c", "k", until))
 	}
 	return delayed
 }

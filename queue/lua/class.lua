@@ -6,7 +6,7 @@
 --          rm, class (refused while it has jobs; buckets that must still remember a slot keep the settings until then)
 --          purge_dead, class, then refs; without them the oldest 100
 --          trim, class, the most dead jobs to keep in this shard (-1: as many as the class keeps)
---          track, class, worker: its buckets count from now on what that worker has out
+--          track, class, worker: its buckets count from now on what that worker has out; without a worker: all do
 -- returns  ok, 1 when its buckets must begin to be tracked | stale, stored version (put) | busy, waiting, out, dead (rm) |
 --          ok, purged, left (purge_dead) | ok, removed, left (trim) | unknown_class
 -- cost     O(1); after put the caller touches the buckets, whose dues a new rate moves
@@ -22,8 +22,8 @@ if op == 'put' then
   if stored == 0 then call('HSET', key, 'made', int(now)) end
   call('SADD', P .. ':classes', cname)
   local v = call('HMGET', key, 'order', 'max_in_flight', 'tracked')
-  local track = (v[1] == 'hold' or v[2] ~= '0') and not v[3]
-  if track then call('HSET', key, 'tracked', '1') end
+  local track = (v[1] == 'hold' or v[2] ~= '0') and v[3] ~= 'all'
+  if track then call('HSET', key, 'tracked', 'from now on') end -- should the rest fail, the next put goes on
   return { 'ok', track and 1 or 0 }
 end
 
@@ -55,6 +55,10 @@ if op == 'trim' then
   local removed = trim(class(cname), ARGV[3] + 0 >= 0 and ARGV[3] + 0 or nil)
   finish()
   return { 'ok', removed, call('ZCARD', dead) }
+end
+if op == 'track' and not ARGV[3] then
+  call('HSET', key, 'tracked', 'all')
+  return { 'ok' }
 end
 if op == 'track' then
   local all = call('HGETALL', P .. ':out:' .. ARGV[3])
