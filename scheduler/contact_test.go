@@ -34,7 +34,7 @@ func TestLostContact(t *testing.T) {
 		for key := range 10 {
 			s.submit(t, fmt.Sprintf("a/%d", key), 1)
 		}
-		pause(10 * time.Second)
+		pause(3 * time.Second)
 		begun := time.Now()
 		go o.during(nil, 20*time.Second)
 		first := <-ended
@@ -61,6 +61,56 @@ func TestLostContact(t *testing.T) {
 				if start.try != 1 {
 					t.Errorf("%s: %+v", bucket, start)
 				}
+			}
+		}
+	})
+}
+
+// A worker that was taken for dead although it lives, as one whose machine slept and whose clock slept with it, ends the
+// handlers of what was given to others as soon as it learns of it, and no others.
+func TestTakenForDead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, redisWithoutTTL(t), 2)
+		s.class(t, "a", time.Minute, func(c *queue.Class) { c.Timeout = time.Hour })
+		ended := make(chan string, 10)
+		w := s.work(t, 0, func(ctx context.Context, task *asynq.Task) error {
+			select {
+			case <-ctx.Done():
+				ended <- task.Headers()["Spout-Ref"][:2]
+				return ctx.Err()
+			case <-time.After(20 * time.Second):
+				return nil
+			}
+		}, scheduler.Options{})
+		for key := range 10 {
+			s.submit(t, fmt.Sprintf("a/%d", key), 1)
+		}
+		pause(5 * time.Second)
+		out := outOf(t, s, 0, w)
+		beats, err := s.client.Beats(t.Context(), 0)
+		mustDo(t, err)
+		r, err := s.client.Reclaim(t.Context(), 0, w.Name(), beats[w.Name()])
+		if err != nil || r.Refused || r.Returned != out || out == 0 || out == 10 {
+			t.Fatalf("reclaim of %d jobs: %+v, %v", out, r, err)
+		}
+		pause(1100 * time.Millisecond) // its next beat
+		for range out {
+			select {
+			case shard := <-ended:
+				if shard != "0-" {
+					t.Errorf("a handler of shard %s ended", shard)
+				}
+			default:
+				t.Fatal("a handler goes on")
+			}
+		}
+		pause(5 * time.Minute)
+		n := int64(out)
+		checkTotals(t, s, queue.Books{Admitted: 10, Departed: 10 + n, Returned: n, Done: 10, Refused: n})
+		for _, bucket := range s.buckets() {
+			if err := checkPace(timesOf(s.seen(bucket)), time.Minute, catchUp+freshness); err != nil {
+				t.Errorf("%s: %v", bucket, err)
 			}
 		}
 	})

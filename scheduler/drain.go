@@ -30,7 +30,7 @@ type drain struct {
 
 	fault    backoff // calls that failed in a row
 	lease    lease   // of what is out here
-	doubt    bool    // Redis may have out what this worker knows nothing of
+	doubt    bool    // what Redis has out here may not be what runs here
 	stopping bool    // no further departures
 
 	freed <-chan struct{} // when not nil, slots are waited for
@@ -180,6 +180,7 @@ func (d *drain) call(ctx context.Context) {
 		d.s.stage.cancel(ref)
 	}
 	d.rolledBack(ctx, found.Rollback)
+	d.reconcile(ctx)
 }
 
 // start feeds one departure to asynq.
@@ -236,8 +237,9 @@ func (d *drain) awaitSlotsLocked() bool {
 }
 
 func (d *drain) failed(ctx context.Context, err error) {
-	wait := d.fault.next()
-	if d.fault.failures == 1 && errors.Is(err, queue.ErrRefused) {
+	wait, refused := d.fault.next(), errors.Is(err, queue.ErrRefused)
+	d.doubt = d.doubt || refused
+	if d.fault.failures == 1 && refused {
 		wait = 0 // the next call number will do
 	}
 	if d.fault.failures == 1 {

@@ -143,24 +143,32 @@ func checkRewound(t *testing.T, s *site, interval time.Duration, rewound time.Ti
 	}
 }
 
-// Redis forgets the workers and when buckets let go last, and nothing else.
+// Redis forgets the workers and when buckets let go last, and nothing else, while a worker has verdicts that it could not
+// tell yet.
 func TestWorkersForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const interval, jobs = 3 * time.Second, 10
 		s := newSite(t, redisWithoutTTL(t), 1)
 		s.class(t, "a", interval, func(c *queue.Class) { c.Timeout = time.Hour })
-		w := s.work(t, 0, takes(7*time.Second), scheduler.Options{})
+		calls := &settlements{}
+		w := s.work(t, 0, takes(7*time.Second), scheduler.Options{}, onCall(calls.call))
 		s.submit(t, "a/k", jobs)
 		s.await(t, "a/k", 3)
-		pause(time.Second)
+		calls.away.Store(true)
+		pause(1500 * time.Millisecond)
 		mustDo(t, s.rdb.Del(t.Context(), "{spout:0}:workers").Err(), s.rdb.HDel(t.Context(), "{spout:0}:bucket:a/k", "slot").Err())
+		pause(5 * time.Second)
+		calls.away.Store(false)
 		s.await(t, "a/k", jobs)
 		pause(10 * time.Second)
 		checkBucket(t, s, "a/k", interval, jobs)
 		checkTotals(t, s, queue.Books{Admitted: jobs, Departed: jobs, Done: jobs})
 		if n := len(w.log.lines("redis lost data")); n != 1 {
 			t.Errorf("it told of the loss %d times", n)
+		}
+		if lines := w.log.lines("verdict refused"); len(lines) > 0 {
+			t.Errorf("it gave back what was on its way: %q", lines)
 		}
 	})
 }
