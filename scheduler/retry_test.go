@@ -45,7 +45,7 @@ func TestRetries(t *testing.T) {
 				s.class(t, "a", interval, func(c *queue.Class) {
 					c.Retry.Order, c.Retry.Backoff, c.Retry.MaxBackoff = order, 500*time.Millisecond, 3*time.Second
 				})
-				for n := range 3 {
+				for n := range 2 {
 					s.work(t, n, failing(2), scheduler.Options{}, jittery(uint64(n)))
 				}
 				for key := range buckets {

@@ -37,7 +37,9 @@ func (d *drain) reconcile(ctx context.Context) {
 			d.s.settles[d.shard].add(back, nil) //nolint:contextcheck // it outlives the call
 		}
 	}
-	n := d.s.stage.cut(errLost, func(a *attempt) bool { return a.shard == d.shard && owned[a.Ref] != a.Stamp })
+	n := d.s.stage.cut(errLost, func(a *attempt) bool { //nolint:contextcheck // nor does this end with the call
+		return a.shard == d.shard && owned[a.Ref] != a.Stamp
+	})
 	if n > 0 {
 		d.s.o.Logger.LogAttrs(ctx, slog.LevelWarn, "redis no longer has these jobs out here: their handlers were told to end",
 			slog.Int("shard", d.shard), slog.Int("handlers", n))

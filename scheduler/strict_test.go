@@ -15,7 +15,7 @@ import (
 // with delays, with several workers, and without any catch-up.
 func TestStrictPace(t *testing.T) {
 	t.Parallel()
-	const jobs = 150
+	const jobs = 70
 	for _, workers := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d workers", workers), func(t *testing.T) {
 			t.Parallel()
