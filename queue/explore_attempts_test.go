@@ -10,7 +10,7 @@ import (
 
 // maySettle tells whether what a worker says of a departure may move its job so.
 func (x *explorer) maySettle(m move, v queue.Verdict) bool {
-	switch v.Outcome {
+	switch v.Outcome { //nolint:exhaustive // those that failed follow
 	case queue.Done, queue.Stopped:
 		return m.to.over()
 	case queue.Back:
@@ -218,7 +218,7 @@ func (x *explorer) judgeDeparture(bucket, ref string, class queue.Class) {
 	delete(x.notBefore, ref)
 	x.must(!r.cancel, "job %s departed although it was cancelled", ref)
 	x.must(!x.unnoticed, "job %s left %s, and nobody noticed that data was lost", ref, bucket)
-	x.must(!x.doubted || x.real >= x.doubt+intervalOf(class.Rate)-1e-2, "job %s left %s too soon after data was lost", ref, bucket)
+	x.must(!x.doubted || x.real >= x.doubt+intervalOf(class.Rate)-1e-2, "job %s left %s too soon after data was lost: at %.3f, that was at %.3f", ref, bucket, x.real, x.doubt)
 }
 
 // nothingOpen: after a depart call that could have taken more, no bucket is open.

@@ -23,7 +23,7 @@ var (
 	exploreSeeds = flag.Int64("explore.seeds", 0, "how many seeds to explore; 0 is the ordinary number")
 )
 
-const exploreSteps = 60
+const exploreSteps = 50
 
 // TestExplore lets producers, workers and an operator do random things to a few buckets while replies get lost, calls
 // arrive twice or late, and the clock steps; after every call it compares the whole state with the laws.
