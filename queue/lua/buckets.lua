@@ -87,12 +87,13 @@ end
 
 -- epoch is the offset of the moment since which the server's data may be older than what happened, or nil: see depart.
 local epoch
+local since = 0 -- that moment, 0 never
 
 -- due is the offset of the earliest next departure: slot + T with the T of now, so that a changed rate counts at once. No
 -- slot is later than now, so that a clock set back does not close a bucket.
 local function due(b, c)
   local at = b.slot and b.slot + c.T or 0
-  if epoch and min(c.made - now, 0) <= epoch then return max(at, epoch + c.T) end -- nothing of a younger class has left before
+  if epoch and c.made ~= since then return max(at, epoch + c.T) end -- nothing of a class made after it has left before
   return at
 end
 

@@ -19,7 +19,7 @@ if op == 'put' then
   if tonumber(ARGV[3]) <= stored then return { 'stale', stored } end
   call('HSET', key, 'version', ARGV[3], unpack(ARGV, 4))
   call('HDEL', key, 'removed')
-  if stored == 0 then call('HSET', key, 'made', int(now)) end
+  if stored == 0 then call('HSET', key, 'made', match(call('GET', P .. ':server') or '', '%d+$') or '0') end -- the epoch
   call('SADD', P .. ':classes', cname)
   local v = call('HMGET', key, 'order', 'max_in_flight', 'tracked')
   local track = (v[1] == 'hold' or v[2] ~= '0') and v[3] ~= 'all'

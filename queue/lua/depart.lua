@@ -27,8 +27,8 @@ call('DEL', P .. ':-') -- a write that a full Redis never refuses opens the scri
 -- after a crash or a failover, or a worker knows of calls that the data does not. What left a bucket before is then
 -- unknown, so none lets go before one interval after that moment.
 local stored = call('MGET', P .. ':server', P .. ':stamp')
-local server, since = match(stored[1] or '', '^(%S+) (%S+)$')
-since = (since or 0) + 0
+local server, text = match(stored[1] or '', '^(%S+) (%S+)$')
+since = (text or 0) + 0
 stamp_before = stored[2]
 local last_change = stamp_before or 0
 

@@ -81,7 +81,7 @@ local function class(name)
       max_crashes = tonumber(v[21] or 3),
       ack = v[22] or 'memory',
       strict = strict,
-      made = tonumber(v[24] or 0),
+      made = tonumber(v[24] or 0), -- the epoch that it was made in
     }
   else
     c = false
