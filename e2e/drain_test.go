@@ -3,8 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,12 +14,9 @@ import (
 )
 
 const (
-	buckets     = 20
-	slowest     = 3  // departures a second of the slowest bucket; each next one has one more
-	lasts       = 20 // seconds that the buckets need to drain
-	catchUp     = 5 * time.Millisecond
-	freshness   = 25 * time.Millisecond
-	drainWithin = 90 * time.Second
+	buckets = 20
+	slowest = 3  // departures a second of the slowest bucket; each next one has one more
+	lasts   = 20 // seconds that the buckets need to drain
 )
 
 // TestDrain is the main job, end to end: buckets of different rates, workers that come and go, and a service that sees every
@@ -29,7 +24,7 @@ const (
 func TestDrain(t *testing.T) {
 	server := redistest.Start(t)
 	p := program{t, "redis://" + server.Addr}
-	up := newUpstream(t)
+	up := newUpstream(t, nil)
 	total := fill(t, p, up)
 
 	first := p.worker()
@@ -47,7 +42,7 @@ func TestDrain(t *testing.T) {
 func TestDrainCluster(t *testing.T) {
 	cluster := redistest.Cluster(t, 3)
 	p := program{t, "redis+cluster://" + strings.Join(cluster.Addrs(), ",")}
-	up := newUpstream(t)
+	up := newUpstream(t, nil)
 	total := fill(t, p, up)
 
 	first := p.worker()
@@ -62,7 +57,6 @@ func TestDrainCluster(t *testing.T) {
 // fill applies a class per rate and submits jobs for all buckets, mixed, with producer bulk. It returns how many.
 func fill(t *testing.T, p program, up *upstream) int {
 	t.Helper()
-	dir := t.TempDir()
 	var classes, jobs strings.Builder
 	classes.WriteString("classes:\n")
 	total := 0
@@ -86,18 +80,9 @@ func fill(t *testing.T, p program, up *upstream) int {
 			left--
 		}
 	}
-	p.run("admin", "class", "apply", "-f", write(t, dir, "classes.yaml", classes.String()))
-	p.run("producer", "bulk", "-f", write(t, dir, "jobs.jsonl", jobs.String()))
+	p.run("admin", "class", "apply", "-f", write(t, "classes.yaml", classes.String()))
+	p.run("producer", "bulk", "-f", write(t, "jobs.jsonl", jobs.String()))
 	return total
-}
-
-func write(t *testing.T, dir, name, text string) string {
-	t.Helper()
-	file := filepath.Join(dir, name)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
 }
 
 func check(t *testing.T, p program, up *upstream, total int, rdb redis.UniversalClient) {
@@ -110,15 +95,17 @@ func check(t *testing.T, p program, up *upstream, total int, rdb redis.Universal
 		t.Errorf("%d calls came for %d jobs", n, total)
 	}
 	for i := range buckets {
-		class := fmt.Sprintf("c%02d", i)
+		class, n := fmt.Sprintf("c%02d", i), (slowest+i)*lasts
 		books, err := client.Books(t.Context(), class)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := (slowest + i) * lasts; books.Admitted != int64(n) || books.Dead != 0 || books.Waiting() != 0 {
+		if books.Admitted != int64(n) || books.Dead != 0 || books.Waiting() != 0 {
 			t.Errorf("books of %s after %d jobs: %+v", class, n, books)
 		}
-		up.checkLaws(t, class, (slowest+i)*lasts, int(books.Returned), time.Second/time.Duration(slowest+i), catchUp+freshness)
+		up.checkTimes(t, class, n, 1)
+		up.checkPace(t, class, time.Second/time.Duration(slowest+i))
+		up.checkOrder(t, []string{class}, int(books.Returned))
 	}
 	for i := range buckets {
 		if dead := p.run("admin", "job", "ls", fmt.Sprintf("c%02d", i), "--state", "dead", "-o", "json"); dead != "" {

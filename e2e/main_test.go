@@ -2,15 +2,19 @@ package e2e
 
 import (
 	"bytes"
+	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 )
+
+// seedFlag repeats the random choices of an earlier run: go test ./e2e -run TestKills -e2e.seed=N.
+var seedFlag = flag.Uint64("e2e.seed", 0, "seed of what is chosen at random; 0 takes one from the clock")
 
 // binaries are built once, with the race detector, for all tests.
 var binaries = sync.OnceValues(func() (string, error) {
@@ -18,7 +22,7 @@ var binaries = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	build := exec.Command("go", "build", "-race", "-o", dir, "../cmd/producer", "../cmd/worker", "../cmd/admin")
+	build := exec.Command("go", "build", "-race", "-o", dir, "../cmd/producer", "../cmd/worker", "../cmd/admin", "./testworker")
 	if out, err := build.CombinedOutput(); err != nil {
 		return dir, fmt.Errorf("%w\n%s", err, out)
 	}
@@ -33,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// program is a binary of ours, with the environment that says where Redis is.
+// program is the binaries of ours, with the environment that says where Redis is.
 type program struct {
 	tb    testing.TB
 	redis string
@@ -47,67 +51,41 @@ func (p program) command(name string, args ...string) *exec.Cmd {
 	}
 	cmd := exec.Command(filepath.Join(dir, name), args...) // not the test's context: it ends before the clean-up
 	cmd.Env = append(os.Environ(), "SPOUT_REDIS="+p.redis)
+	cmd.SysProcAttr = dieWithParent()
 	return cmd
 }
 
 // run calls a command that must succeed and returns its standard output.
 func (p program) run(name string, args ...string) string {
 	p.tb.Helper()
+	status, out, errs := p.try(name, args...)
+	if status != 0 {
+		p.tb.Fatalf("%s %s: exit status %d\n%s%s", name, strings.Join(args, " "), status, out, errs)
+	}
+	return out
+}
+
+// try calls a command that may fail.
+func (p program) try(name string, args ...string) (status int, stdout, stderr string) {
+	p.tb.Helper()
 	cmd := p.command(name, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		p.tb.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out.String(), errs.String())
+	err := cmd.Run()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		p.tb.Fatalf("%s %s: %v", name, strings.Join(args, " "), err)
 	}
-	return out.String()
-}
-
-// worker is a running cmd/worker.
-type worker struct {
-	tb   testing.TB
-	cmd  *exec.Cmd
-	log  *syncBuffer
-	once sync.Once
-}
-
-func (p program) worker() *worker {
-	p.tb.Helper()
-	w := &worker{tb: p.tb, cmd: p.command("worker", "run"), log: &syncBuffer{}}
-	w.cmd.Stderr, w.cmd.Stdout = w.log, w.log
-	if err := w.cmd.Start(); err != nil {
-		p.tb.Fatal(err)
+	if strings.Contains(errs.String(), "DATA RACE") {
+		p.tb.Errorf("%s %s has a data race:\n%s", name, strings.Join(args, " "), errs.String())
 	}
-	p.tb.Cleanup(w.stop)
-	return w
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
-// stop sends SIGTERM and checks that the worker leaves with success.
-func (w *worker) stop() {
-	w.once.Do(func() {
-		_ = w.cmd.Process.Signal(syscall.SIGTERM)
-		if err := w.cmd.Wait(); err != nil {
-			w.tb.Errorf("worker did not stop cleanly: %v\n%s", err, w.log.String())
-		}
-		if strings.Contains(w.log.String(), "DATA RACE") {
-			w.tb.Errorf("worker has a data race:\n%s", w.log.String())
-		}
-	})
-}
-
-// syncBuffer is written by a process and read by a test.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
+func write(tb testing.TB, name, text string) string {
+	tb.Helper()
+	file := filepath.Join(tb.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return file
 }

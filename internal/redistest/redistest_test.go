@@ -78,6 +78,21 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+func TestLosePower(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "everysec")
+	rdb := s.Client(t)
+	roundTrip(t, rdb, "before")
+	disk := s.Disk()
+	roundTrip(t, rdb, "after")
+	s.LosePower(disk)
+	s.Restart()
+	roundTrip(t, rdb, "later")
+	if keys := rdb.Keys(t.Context(), "*").Val(); len(keys) != 2 || rdb.Exists(t.Context(), "after").Val() != 0 {
+		t.Errorf("keys after a loss of power: %q", keys)
+	}
+}
+
 func TestServersAreCleanedUp(t *testing.T) {
 	t.Parallel()
 	var s *redistest.Server

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/spout-queue/spout/handlers"
+)
+
+// fuse is how long a poison works before it ends the process: what departed with it should have ended by then.
+const fuse = 300 * time.Millisecond
+
+func newMux() *handlers.Mux {
+	mux := handlers.NewMux()
+	mux.HandleFunc("ok:call", call)
+	mux.HandleFunc("poison:panic", func(context.Context, *asynq.Task) error { panic("poison") })
+	mux.HandleFunc("poison:exit", func(context.Context, *asynq.Task) error {
+		<-time.After(fuse)
+		os.Exit(2)
+		return nil
+	})
+	mux.HandleFunc("poison:goroutine", func(context.Context, *asynq.Task) error {
+		<-time.After(fuse)
+		go func() { panic("poison in a goroutine") }()
+		return sleepForEver()
+	})
+	mux.HandleFunc("poison:loop", func(context.Context, *asynq.Task) error { return sleepForEver() })
+	return mux
+}
+
+// sleepForEver is an endless loop that ignores its context. It is easy on the processor: other tests measure times on it.
+func sleepForEver() error {
+	for {
+		<-time.After(time.Minute)
+	}
+}
+
+// client keeps all its connections, as http:call does: a connection tells the tests which worker made a call.
+var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}} //nolint:gochecknoglobals // shared by all calls
+
+// call makes the call that http:call would make. Where the service answers 202 it does not return: a deaf handler.
+func call(ctx context.Context, t *asynq.Task) error {
+	var payload struct {
+		URL string `json:"url"`
+	}
+	if err := json.Unmarshal(t.Payload(), &payload); err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, payload.URL, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	if err := resp.Body.Close(); err != nil {
+		return err
+	}
+	switch resp.StatusCode {
+	case http.StatusAccepted:
+		return sleepForEver()
+	case http.StatusOK:
+		return nil
+	default:
+		return fmt.Errorf("the service answered %s", resp.Status)
+	}
+}
