@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -151,7 +152,7 @@ func inExample(run func(ctx context.Context, client *queue.Client) error) {
 // attemptOne is what a worker does, in short: it takes one job that may leave now and says what became of the attempt.
 func attemptOne(ctx context.Context, client *queue.Client, verdict queue.Verdict) error {
 	for shard := range client.Shards() {
-		outlet := client.Outlet("worker", shard)
+		outlet := client.Outlet(rand.Text(), shard) // whoever has left is not heard again
 		d, err := outlet.Depart(ctx, queue.Ask{Want: 1})
 		if err != nil {
 			return err

@@ -206,11 +206,12 @@ func (c *Client) send(ctx context.Context, kind flightKind, subs []*submission) 
 	pipe := c.rdb.Pipeline()
 	var batches [][]*submission
 	var calls []*redis.Cmd
+	call := c.scripts.admit.Eval // the first sends the script: else it might fail where a later one finds it, and come after that
 	for len(subs) > 0 {
 		n := batchLength(subs)
 		batches = append(batches, subs[:n])
-		calls = append(calls, pipe.EvalSha(ctx, c.scripts.admit.Hash(), []string{c.tags[shard]}, admitArgs(subs[:n])...))
-		subs = subs[n:]
+		calls = append(calls, call(ctx, pipe, []string{c.tags[shard]}, admitArgs(subs[:n])...))
+		subs, call = subs[n:], c.scripts.admit.EvalSha
 	}
 	_, _ = pipe.Exec(ctx) // each call carries its own error
 	for i, call := range calls {

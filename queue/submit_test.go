@@ -62,6 +62,49 @@ func TestSubmitMany(t *testing.T) {
 	})
 }
 
+// slow is a go-redis hook that sends pipelines command by command, and does something after the first script call of each.
+type slow struct{ then func() }
+
+func (s *slow) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *slow) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (s *slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		var first error
+		for i := range cmds {
+			if err := next(ctx, cmds[i:i+1]); first == nil {
+				first = err
+			}
+			if i == 0 && strings.HasPrefix(cmds[0].Name(), "eval") {
+				s.then()
+			}
+		}
+		return first
+	}
+}
+
+// TestSubmitManyIsInOrderWithoutScripts: a Redis that has lost the scripts, and gets them from somebody else meanwhile, does
+// not take the first jobs of a bucket after the later ones.
+func TestSubmitManyIsInOrderWithoutScripts(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
+		other := openAt(t, rdb, 1)
+		put(t, other, "c", 1000, "1000/1s")
+		hooked := redis.NewClient(rdb.Options())
+		t.Cleanup(func() { _ = hooked.Close() })
+		c := openAt(t, hooked, 1)
+		hooked.AddHook(&slow{then: func() {
+			_, err := other.Submit(t.Context(), newJob("c", "another", "x"))
+			must(t, err)
+		}})
+		must(t, rdb.ScriptFlush(t.Context()).Err())
+		admit(t, c, newJobs("c", "k", 250)...)
+		waiting(t, other, "k", 3, "j0", "j1", "j2")
+	})
+}
+
 // counter is a go-redis hook that counts script calls and holds them up.
 type counter struct {
 	calls int
