@@ -102,9 +102,7 @@ func (st *stage) end(a *attempt) {
 	st.mu.Lock()
 	delete(st.attempts, a.taskID())
 	st.leave(a)
-	if a.Suspect {
-		st.suspect.put()
-	}
+	st.acquit(a)
 	if len(st.attempts) == 0 {
 		close(st.empty)
 	}

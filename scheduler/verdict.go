@@ -110,10 +110,19 @@ func (st *stage) deaf(a *attempt) {
 	if errors.Is(a.ended, errCancelled) {
 		v.Outcome = queue.Stopped
 	}
+	st.acquit(a) // it may never return
 	st.mu.Unlock()
 	st.log.LogAttrs(context.Background(), slog.LevelWarn, "handler ignores the end of its context; it keeps its slot until it returns",
 		slog.String("ref", a.Ref), slog.String("class", a.Class), slog.String("type", a.Type), slog.Int("attempt", a.Attempt))
 	st.settle(a, v)
+}
+
+// acquit lets another suspect run: this one has ended, or is settled without its end. st.mu is held.
+func (st *stage) acquit(a *attempt) {
+	if a.Suspect {
+		a.Suspect = false
+		st.suspect.put()
+	}
 }
 
 // cancel ends the attempts of a job that was cancelled.
@@ -149,5 +158,8 @@ func (st *stage) settleDeafCancel(a *attempt) {
 			Outcome: queue.Stopped, Due: a.Due, Started: started,
 			Error: fmt.Sprintf("cancelled; the handler had not returned %v later", deafGrace),
 		})
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		st.acquit(a)
 	}
 }
