@@ -16,9 +16,9 @@ import (
 type Ack string
 
 const (
-	// AckMemory: Redis has the job in its memory. What Redis then keeps of it is its own persistence's business.
+	// AckMemory vouches that Redis has the job in its memory. What Redis then keeps of it is its own persistence's business.
 	AckMemory Ack = "memory"
-	// AckFsynced: the job is on the disk of the Redis server, too. It needs Redis 7.2 with an append-only file, or any
+	// AckFsynced vouches that the job is on the disk of the Redis server, too. It needs Redis 7.2 with an append-only file, or any
 	// Redis with appendfsync always.
 	AckFsynced Ack = "fsynced"
 )

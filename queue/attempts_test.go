@@ -75,16 +75,16 @@ func after(d time.Duration) func(*queue.Verdict) {
 }
 
 // audited checks that the books balance.
-func (s *shop) audited(class string) queue.Books {
+func (s *shop) audited() queue.Books {
 	s.t.Helper()
-	accounts, err := s.c.Audit(s.t.Context(), class)
+	accounts, err := s.c.Audit(s.t.Context(), "c")
 	must(s.t, err)
 	for _, a := range accounts {
 		if a.Off != nil || a.Moved != 0 {
-			s.t.Errorf("the books of %s do not balance: %+v", class, a)
+			s.t.Errorf("the books do not balance: %+v", a)
 		}
 	}
-	books, err := s.c.Books(s.t.Context(), class)
+	books, err := s.c.Books(s.t.Context(), "c")
 	must(s.t, err)
 	return books
 }
@@ -106,6 +106,7 @@ func TestRetryOrders(t *testing.T) {
 		t.Run(string(order), func(t *testing.T) {
 			t.Parallel()
 			onBoth(t, func(t *testing.T, rdb *redis.Client) {
+				t.Helper()
 				s := newShop(t, rdb)
 				put(t, s.c, "c", 10, "1/1s", func(c *queue.Class) { c.Retry.Order = order })
 				receipts := admit(t, s.c, newJobs("c", "k", 3)...)
@@ -129,7 +130,7 @@ func TestRetryOrders(t *testing.T) {
 				if strings.Join(got, " ") != want {
 					t.Errorf("left in the order %v, want %s", got, want)
 				}
-				if b := s.audited("c"); b.Done != 3 || b.Retried != 1 || b.Departed != 4 {
+				if b := s.audited(); b.Done != 3 || b.Retried != 1 || b.Departed != 4 {
 					t.Errorf("%+v", b)
 				}
 			})
@@ -140,6 +141,7 @@ func TestRetryOrders(t *testing.T) {
 func TestLastAttempt(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		s := newShop(t, rdb)
 		put(t, s.c, "c", 10, "1/1s", func(c *queue.Class) {
 			c.Retry = queue.Retry{MaxAttempts: 3, Backoff: 100 * time.Millisecond, MaxBackoff: 300 * time.Millisecond, Order: queue.Park}
@@ -166,7 +168,7 @@ func TestLastAttempt(t *testing.T) {
 		if d := s.one(); d.Attempt != 4 || !s.settle(d, queue.Done) {
 			t.Errorf("revived: %+v", d)
 		}
-		if b := s.audited("c"); b.Dead != 1 || b.Revived != 1 || b.Done != 1 || b.DeadKept() != 0 {
+		if b := s.audited(); b.Dead != 1 || b.Revived != 1 || b.Done != 1 || b.DeadKept() != 0 {
 			t.Errorf("%+v", b)
 		}
 	})
@@ -175,6 +177,7 @@ func TestLastAttempt(t *testing.T) {
 func TestReclaim(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		s := newShop(t, rdb)
 		put(t, s.c, "c", 10, "1000/1s", func(c *queue.Class) { c.MaxInFlight = 2 })
 		refs := admit(t, s.c, newJobs("c", "k", 3)...)
@@ -208,7 +211,7 @@ func TestReclaim(t *testing.T) {
 		if j := s.state(refs[0].Ref); j.Crashes != 1 || j.History[0].Outcome != "crashed" {
 			t.Errorf("%+v", j)
 		}
-		if b := s.audited("c"); b.Returned != 2 || b.Refused != 1 {
+		if b := s.audited(); b.Returned != 2 || b.Refused != 1 {
 			t.Errorf("%+v", b)
 		}
 	})
@@ -217,6 +220,7 @@ func TestReclaim(t *testing.T) {
 func TestSuspectsRunApart(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		s := newShop(t, rdb)
 		put(t, s.c, "c", 10, "1000/1s")
 		var refs []string
@@ -251,13 +255,14 @@ func TestSuspectsRunApart(t *testing.T) {
 				t.Errorf("%+v", j)
 			}
 		}
-		s.audited("c")
+		s.audited()
 	})
 }
 
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		s := newShop(t, rdb)
 		put(t, s.c, "c", 10, "1/1s", func(c *queue.Class) { c.Retention = time.Hour })
 		r := admit(t, s.c, newJobs("c", "k", 3)...)
@@ -290,7 +295,7 @@ func TestCancel(t *testing.T) {
 		if _, err := s.c.Cancel(t.Context(), r[0].Ref); !errors.Is(err, queue.ErrNotFound) {
 			t.Errorf("cancelled twice: %v", err)
 		}
-		if b := s.audited("c"); b.Cancelled != 2 || b.CancelledOut != 1 || b.Waiting()+b.Out() != 0 {
+		if b := s.audited(); b.Cancelled != 2 || b.CancelledOut != 1 || b.Waiting()+b.Out() != 0 {
 			t.Errorf("%+v", b)
 		}
 	})
@@ -299,6 +304,7 @@ func TestCancel(t *testing.T) {
 func TestDropOldest(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		s := newShop(t, rdb)
 		put(t, s.c, "c", 2, "1/1s", func(c *queue.Class) { c.Overflow, c.Retention = queue.DropOldest, time.Hour })
 		r := admit(t, s.c, newJobs("c", "k", 4)...)
@@ -311,7 +317,7 @@ func TestDropOldest(t *testing.T) {
 		if d := s.one(); d.ID != "j2" {
 			t.Errorf("%s left first", d.ID)
 		}
-		if b := s.audited("c"); b.Dropped != 2 || b.Admitted != 4 {
+		if b := s.audited(); b.Dropped != 2 || b.Admitted != 4 {
 			t.Errorf("%+v", b)
 		}
 	})
@@ -320,6 +326,7 @@ func TestDropOldest(t *testing.T) {
 func TestHoldAndDrain(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		s := newShop(t, rdb)
 		put(t, s.c, "c", 10, "1/1s")
 		admit(t, s.c, newJobs("c", "k", 3)...)
@@ -346,13 +353,14 @@ func TestHoldAndDrain(t *testing.T) {
 		}
 		must(t, b.Resume(t.Context(), "c", "k"))
 		admit(t, s.c, newJob("c", "k", "new"))
-		s.audited("c")
+		s.audited()
 	})
 }
 
 func TestAwait(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		s := newShop(t, rdb)
 		put(t, s.c, "c", 10, "1000/1s")
 		r := admit(t, s.c, newJob("c", "k", "j"))[0]
@@ -388,6 +396,7 @@ func TestAwait(t *testing.T) {
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
 		s := newShop(t, rdb)
 		put(t, s.c, "c", 10, "1/1s")
 		admit(t, s.c, newJobs("c", "k", 3)...)

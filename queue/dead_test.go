@@ -54,7 +54,7 @@ func TestDeadLimits(t *testing.T) {
 		if ids, _ := deadIDs(t, s.c, queue.DeadQuery{Limit: 10}); !slices.Equal(ids, []string{"j4", "j3", "j2"}) {
 			t.Errorf("dead: %v, want the newest three", ids)
 		}
-		if b := s.audited("c"); b.Dead != 5 || b.DeadDropped != 2 || b.DeadKept() != 3 {
+		if b := s.audited(); b.Dead != 5 || b.DeadDropped != 2 || b.DeadKept() != 3 {
 			t.Errorf("%+v; want two dropped", b)
 		}
 		if _, err := s.c.Job(t.Context(), refs[0].Ref); !errors.Is(err, queue.ErrNotFound) {
@@ -70,14 +70,14 @@ func TestDeadLimits(t *testing.T) {
 		class, err := s.c.Classes().Get(t.Context(), "c")
 		must(t, err)
 		must(t, s.c.Dead().Trim(t.Context(), class))
-		if b := s.audited("c"); b.DeadDropped != 6 || b.DeadKept() != 0 {
+		if b := s.audited(); b.DeadDropped != 6 || b.DeadKept() != 0 {
 			t.Errorf("%+v; want all dropped", b)
 		}
 		class.Dead.Max = 0
 		_, err = s.c.Classes().Put(t.Context(), class)
 		must(t, err)
 		s.bury()
-		if b := s.audited("c"); b.Dead != 7 || b.DeadKept() != 0 {
+		if b := s.audited(); b.Dead != 7 || b.DeadKept() != 0 {
 			t.Errorf("%+v; want none kept", b)
 		}
 	})
@@ -197,7 +197,7 @@ func TestDeadPages(t *testing.T) {
 		if n, err := s.c.Dead().Purge(t.Context(), "c", ""); n != 4 || err != nil {
 			t.Errorf("purge: %d, %v; want 4", n, err)
 		}
-		if b := s.audited("c"); b.DeadPurged != 7 || b.DeadKept() != 0 {
+		if b := s.audited(); b.DeadPurged != 7 || b.DeadKept() != 0 {
 			t.Errorf("%+v; want all purged", b)
 		}
 		for what, err := range map[string]error{
@@ -238,7 +238,7 @@ func TestRetryAll(t *testing.T) {
 		if err != nil || sum.Retried != 2 || sum.Left != 6 || sum.RetryAfter != time.Second {
 			t.Errorf("of all: %+v, %v; want 2 of 8 retried", sum, err)
 		}
-		if b := s.audited("c"); b.Revived != 4 || b.DeadKept() != 6 {
+		if b := s.audited(); b.Revived != 4 || b.DeadKept() != 6 {
 			t.Errorf("%+v; want four revived", b)
 		}
 		must(t, s.c.Buckets().Pause(ctx, "c", "small"))
@@ -262,7 +262,7 @@ func TestRetryAll(t *testing.T) {
 		if got := strings.Join(left, " "); got != "other0 other1 other2 other3 other4 small0 small1 small2 small3 small4" {
 			t.Errorf("left: %s; want the oldest first", got)
 		}
-		if b := s.audited("c"); b.Done != 10 || b.DeadKept() != 0 {
+		if b := s.audited(); b.Done != 10 || b.DeadKept() != 0 {
 			t.Errorf("%+v; want all done", b)
 		}
 	})
@@ -306,7 +306,7 @@ func TestRetryOfOne(t *testing.T) {
 		}
 		s.advance(time.Minute + 6*time.Millisecond)
 		s.none()
-		if b := s.audited("c"); b.Expired != 1 || b.Revived != 1 || b.DeadKept() != 0 {
+		if b := s.audited(); b.Expired != 1 || b.Revived != 1 || b.DeadKept() != 0 {
 			t.Errorf("%+v; want it expired", b)
 		}
 	})

@@ -75,7 +75,7 @@ func TestNewBound(t *testing.T) {
 		}
 		s.advance(time.Second)
 		s.none()
-		s.audited("c")
+		s.audited()
 		class.MaxInFlight = 0
 		_, err = s.c.Classes().Put(ctx, class)
 		must(t, err)
@@ -91,7 +91,7 @@ func TestNewBound(t *testing.T) {
 			t.Errorf("%+v, %v; want 3 out", b, err)
 		}
 		s.none()
-		s.audited("c")
+		s.audited()
 	})
 }
 
@@ -166,7 +166,7 @@ func TestCancelIsToldUntilItIsHeard(t *testing.T) {
 		if !s.settle(d, queue.Failed) {
 			t.Error("it was not settled")
 		}
-		if b := s.audited("c"); b.CancelledOut != 1 || b.Retried != 0 || b.Waiting() != 0 {
+		if b := s.audited(); b.CancelledOut != 1 || b.Retried != 0 || b.Waiting() != 0 {
 			t.Errorf("%+v; want it cancelled, not retried", b)
 		}
 	})
@@ -193,13 +193,13 @@ func TestManyAtOnce(t *testing.T) {
 			class.MaxInFlight = 1 + crash
 			_, err := s.c.Classes().Put(ctx, class)
 			must(t, err)
-			s.audited("c")
+			s.audited()
 			beats, err := s.c.Beats(ctx, 0)
 			must(t, err)
 			if r, err := s.c.Reclaim(ctx, 0, name, beats[name]); err != nil || r.Returned != n || r.Dead != 0 {
 				t.Fatalf("%+v, %v; want all returned", r, err)
 			}
-			s.audited("c")
+			s.audited()
 			class, err = s.c.Classes().Get(ctx, "c")
 			must(t, err)
 		}
@@ -210,7 +210,7 @@ func TestManyAtOnce(t *testing.T) {
 		if waiting, dead, err := s.c.Classes().Purge(ctx, "c"); waiting != n-1 || dead != 0 || err != nil {
 			t.Errorf("purged %d and %d, %v; want %d", waiting, dead, err, n-1)
 		}
-		s.audited("c")
+		s.audited()
 	})
 }
 

@@ -72,7 +72,7 @@ func TestRetention(t *testing.T) {
 		if j, err := s.c.Job(ctx, ref); !errors.Is(err, queue.ErrNotFound) {
 			t.Errorf("purged: %+v, %v; want nothing kept", j, err)
 		}
-		s.audited("c")
+		s.audited()
 	})
 }
 

@@ -143,32 +143,52 @@ func checkRewound(t *testing.T, s *site, interval time.Duration, rewound time.Ti
 	}
 }
 
-// Redis forgets the workers and when buckets let go last, and nothing else, while a worker has verdicts that it could not
-// tell yet.
-func TestWorkersForgotten(t *testing.T) {
+// Redis forgets when buckets let go last, and the workers, or it is another process that remembers them, while a worker has
+// verdicts that it could not tell yet. They count, unless what they are about was given back.
+func TestForgotten(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const interval, jobs = 3 * time.Second, 10
-		s := newSite(t, redisWithoutTTL(t), 1)
-		s.class(t, "a", interval, func(c *queue.Class) { c.Timeout = time.Hour })
-		calls := &settlements{}
-		w := s.work(t, 0, takes(7*time.Second), scheduler.Options{}, onCall(calls.call))
-		s.submit(t, "a/k", jobs)
-		s.await(t, "a/k", 3)
-		calls.away.Store(true)
-		pause(1500 * time.Millisecond)
-		mustDo(t, s.rdb.Del(t.Context(), "{spout:0}:workers").Err(), s.rdb.HDel(t.Context(), "{spout:0}:bucket:a/k", "slot").Err())
-		pause(5 * time.Second)
-		calls.away.Store(false)
-		s.await(t, "a/k", jobs)
-		pause(10 * time.Second)
-		checkBucket(t, s, "a/k", interval, jobs)
-		checkTotals(t, s, queue.Books{Admitted: jobs, Departed: jobs, Done: jobs})
-		if n := len(w.log.lines("redis lost data")); n != 1 {
-			t.Errorf("it told of the loss %d times", n)
-		}
-		if lines := w.log.lines("verdict refused"); len(lines) > 0 {
-			t.Errorf("it gave back what was on its way: %q", lines)
-		}
-	})
+	for name, c := range map[string]struct {
+		forget func(ctx context.Context, rdb *redis.Client) error
+		again  int64 // departures whose owner was forgotten
+	}{
+		"another process": {
+			func(ctx context.Context, rdb *redis.Client) error {
+				return rdb.Set(ctx, "{spout:0}:server", "another 0", 0).Err()
+			}, 0,
+		},
+		"the workers": {
+			func(ctx context.Context, rdb *redis.Client) error { return rdb.Del(ctx, "{spout:0}:workers").Err() }, 3,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const interval, jobs = 3 * time.Second, 10
+				s, calls := newSite(t, redisWithoutTTL(t), 1), &settlements{}
+				s.class(t, "a", interval, func(c *queue.Class) { c.Timeout = time.Hour })
+				w := s.work(t, 0, takes(7*time.Second), scheduler.Options{}, onCall(calls.call))
+				s.submit(t, "a/k", jobs)
+				s.await(t, "a/k", 3)
+				calls.away.Store(true)
+				pause(1500 * time.Millisecond)
+				mustDo(t, c.forget(t.Context(), s.rdb), s.rdb.HDel(t.Context(), "{spout:0}:bucket:a/k", "slot").Err())
+				pause(5 * time.Second)
+				calls.away.Store(false)
+				pause(2 * time.Minute)
+				starts := s.seen("a/k")
+				if err := checkPace(timesOf(starts), interval, catchUp+freshness); err != nil {
+					t.Error(err)
+				}
+				if err := checkOrder(starts[c.again:], jobs); err != nil {
+					t.Error(err)
+				}
+				checkTotals(t, s, queue.Books{Admitted: jobs, Departed: jobs + c.again, Returned: c.again, Done: jobs, Refused: c.again})
+				for part, want := range map[string]int{"redis lost data": 1, "verdict refused": int(c.again)} {
+					if lines := w.log.lines(part); len(lines) != want {
+						t.Errorf("it logged %q", lines)
+					}
+				}
+			})
+		})
+	}
 }
