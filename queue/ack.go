@@ -107,7 +107,7 @@ func (c *Client) door(s *submission) *door {
 		return c.doors[kind.shard]
 	}
 	d, _ := c.acked.LoadOrStore(kind, newDoor(c, kind))
-	return d.(*door) //nolint:forcetypeassert // nothing else is stored
+	return d.(*door) //nolint:forcetypeassert,errcheck // nothing else is stored
 }
 
 // ackTime is how long Redis may take to confirm.

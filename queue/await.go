@@ -29,8 +29,8 @@ func (c *Client) Await(ctx context.Context, ref string) (Ending, error) {
 	if err != nil {
 		return Ending{}, err
 	}
-	w := c.hall.enter(c.tags[shard] + ":end:" + ref)
-	defer c.hall.leave(w)
+	w := c.hall.enter(c.tags[shard] + ":end:" + ref) //nolint:contextcheck // the subscription is everybody's
+	defer c.hall.leave(w)                            //nolint:contextcheck // the same
 	for {
 		select {
 		case ending := <-w.ended:
