@@ -121,10 +121,10 @@ func TestDataLoss(t *testing.T) {
 		}
 		must(t, rdb.FlushAll(ctx).Err())
 		must(t, c.SetClock(ctx, start))
+		put(t, c, "c", 10, "10/1s")
 		if _, err := outlet.Depart(ctx, queue.Ask{Want: 1}); !errors.Is(err, queue.ErrRefused) {
 			t.Errorf("forgotten: %v, want it refused", err)
 		}
-		put(t, c, "c", 10, "10/1s")
 		admit(t, c, newJob("c", "k", "1"))
 		d, err := outlet.Depart(ctx, queue.Ask{Want: 1})
 		if err != nil || len(d.Jobs) != 0 || d.Wait != 100*time.Millisecond || d.Rollback == nil || !d.Rollback.Since.Equal(at(0)) {

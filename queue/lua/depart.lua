@@ -149,6 +149,7 @@ local function hand_out(b, c, member, place)
     clear(b, 'backoff')
   end
   local stamp = next_stamp()
+  if v[3] and sub(v[3], -1) == '1' then call('HSET', JOB .. ref, 'apart', int(stamp)) end
   outs[2 * taken + 1], outs[2 * taken + 2] = ref, out_entry(stamp, number, b.name)
   bytes = bytes - #v[1]
   local n = 7 * taken

@@ -22,11 +22,11 @@ local buried = 0
 -- suspect that the worker had: those that merely ran beside it are not condemned.
 local function crashed(name, ref, stamp)
   local job = JOB .. ref
-  local v = redis.pcall('HMGET', job, 'past', 'cancel', 'is')
+  local v = redis.pcall('HMGET', job, 'past', 'cancel', 'is', 'apart')
   local c = class(class_of(name))
   if v.err or not v[3] or not c or v[2] then return give_back(name, ref) end
   local p = past_of(v[1])
-  local apart = suspect(c, p)
+  local apart = v[4] == stamp -- it departed as a suspect; the class may have changed since
   p.crashes = apart and p.crashes + 1 or min(p.crashes + 1, max(1, c.max_crashes - 1))
   local text = format('crash: its worker %s died or froze while it had the job (%d times)', WORKER, p.crashes)
   record(job, p, 'crashed', stamp, '0 0', WORKER, text)

@@ -95,6 +95,7 @@ local function retry(b, c, ref, v, delay)
     call('HSET', JOB .. ref, 'expires', v.expires)
   end
   rejoin(b, ref, v)
+  if b.backoff and b.backoff > delay then return end -- of another one, that was out when the class got order hold
   b.backoff = delay
   set(b, 'backoff', int(now + ceil(delay)) .. ' ' .. ref)
 end
