@@ -13,12 +13,15 @@ require (
 	golang.org/x/term v0.47.0
 )
 
-// Test dependencies, and the Redis inside cmd/dev.
+// Test dependencies, the Redis inside cmd/dev, and what e2e/bench measures against.
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0
+	github.com/go-redis/redis_rate/v10 v10.0.1
 	github.com/google/go-cmp v0.7.0
 	github.com/rogpeppe/go-internal v1.16.0
+	github.com/sethvargo/go-limiter v0.7.1
 	go.uber.org/goleak v1.3.0
+	golang.org/x/time v0.16.0
 	pgregory.net/rapid v1.3.0
 )
 
@@ -34,7 +37,6 @@ require (
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.22.0 // indirect
-	golang.org/x/time v0.14.0 // indirect
 	golang.org/x/tools v0.26.0 // indirect
 	google.golang.org/protobuf v1.36.10 // indirect
 )

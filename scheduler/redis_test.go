@@ -100,7 +100,7 @@ func TestBatchesStartInOrder(t *testing.T) {
 func TestRedisDiesAndComesBack(t *testing.T) {
 	t.Parallel()
 	const jobs, interval = 60, 20 * time.Millisecond
-	server := redistest.Start(t, "--appendonly", "yes")
+	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always") // it loses nothing
 	s := newSite(t, server.Client(t), 2)
 	s.class(t, "a", interval)
 	w := s.work(t, 0, takes(5*time.Millisecond), patient())

@@ -1,7 +1,7 @@
 // Bench measures Spout side by side with asynq on a redis-server of its own and prints a table: what was measured, what must
 // be reached, what was reached. Figures are ratios within one run, since the machine is shared; nothing here fails a build.
 //
-//	go run ./e2e/bench            all rows, about eight minutes
+//	go run ./e2e/bench            all rows, about ten minutes
 //	go run ./e2e/bench -only pace rows whose name contains "pace"
 package main
 
@@ -68,6 +68,7 @@ func run(ctx context.Context, only string, p plan) error {
 		{"dead", dead},
 		{"holds", holds},
 		{"crash", crash},
+		{"meter", meters},
 	} {
 		if !strings.Contains(g.name, only) {
 			continue
