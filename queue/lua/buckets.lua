@@ -16,10 +16,11 @@ local function bucket(name)
   local b = buckets[name]
   if b then return b end
   local v = call('HMGET', P .. ':bucket:' .. name, 'slot', 'hold', 'paused', 'told', 'aside', 'draining', 'backoff', 'started')
-  local c = class(class_of(name))
+  local cname = class_of(name)
+  local c = class(cname)
   b = {
     name = name,
-    class = class_of(name),
+    class = cname,
     hold = v[2] and tonumber(v[2]) - now or nil,
     paused = v[3],
     told = v[4] and tonumber(v[4]) - now or nil,
