@@ -402,9 +402,9 @@ func TestRollback(t *testing.T) {
 		admit(t, s.c, newJobs("c", "k", 3)...)
 		s.one()
 		s.advance(5 * time.Second)
-		must(t, rdb.Set(t.Context(), "{spout:0}:server", "another 0", 0).Err())
+		must(t, rdb.Set(t.Context(), "{spout:0}:server", "another - 0", 0).Err())
 		if mini := rdb.Info(t.Context(), "server").Err() != nil; mini { // it has no identity: the worker's calls are what is lost
-			must(t, rdb.Set(t.Context(), "{spout:0}:server", "- 0", 0).Err())
+			must(t, rdb.Set(t.Context(), "{spout:0}:server", "- - 0", 0).Err())
 			s.depart(0)
 			must(t, rdb.HSet(t.Context(), "{spout:0}:workers", "w", 1).Err())
 		}

@@ -145,7 +145,7 @@ func (x *explorer) lose() {
 	if ahead == nil || x.random.IntN(2) == 0 {
 		_, since, _ := strings.Cut(x.now.server, " ")
 		if since != "" {
-			_ = x.m.Set(exploreTag+"server", "before "+since)
+			_ = x.m.Set(exploreTag+"server", "before - "+since)
 		}
 		x.now = look(x.m)
 		x.note("redis is another one and lost data")

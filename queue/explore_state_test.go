@@ -164,8 +164,10 @@ func (s *seen) lookOther(m *miniredis.Miniredis, key, kind, name string) {
 		text, _ := m.Get(key)
 		s.stamp = parse(text)
 	case "server":
-		s.server, _ = m.Get(key)
-		_, since, _ := strings.Cut(s.server, " ")
+		stored, _ := m.Get(key)
+		id, rest, _ := strings.Cut(stored, " ")
+		_, since, _ := strings.Cut(rest, " ") // behind what tells processes apart for less
+		s.server = id + " " + since
 		s.since = parse(since)
 	default:
 		s.other = append(s.other, key)

@@ -12,19 +12,27 @@ import (
 //go:embed lua/*.lua
 var lua embed.FS
 
-// scripts are the programs that run inside Redis. Each is the clock, the prelude, buckets and its own file; those
-// that end departures share another.
+// scripts are the programs that run inside Redis. Each is the clock, the prelude, what is shared of buckets, and its own
+// file; those that end departures share more. A script is defined anew in each call, so settle begins with what most of
+// its calls need and nothing else.
 type scripts struct {
 	admit, depart, start, settle, reclaim, bucket, class, job, audit, schema *redis.Script
 }
 
 func newScripts(clock string) scripts {
-	shared, returns := clock+source("prelude")+source("buckets"), source("returns")
-	plain := func(name string) *redis.Script { return redis.NewScript(shared + source(name)) }
-	with := func(name string) *redis.Script { return redis.NewScript(shared + returns + source(name)) }
+	script := func(files ...string) *redis.Script {
+		text := clock
+		for _, name := range files {
+			text += source(name)
+		}
+		return redis.NewScript(text)
+	}
+	plain := func(name string) *redis.Script { return script("prelude", "buckets", "seldom", name) }
+	with := func(name string) *redis.Script { return script("prelude", "buckets", "seldom", "returns", name) }
 	return scripts{
 		admit: plain("admit"), bucket: plain("bucket"),
-		depart: with("depart"), start: with("start"), settle: with("settle"), reclaim: with("reclaim"),
+		settle: script("prelude", "done", "buckets", "seldom", "returns", "settle"),
+		depart: with("depart"), start: with("start"), reclaim: with("reclaim"),
 		class: with("class"), job: with("job"), audit: with("audit"),
 		schema: redis.NewScript(source("schema")),
 	}

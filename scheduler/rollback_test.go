@@ -70,7 +70,7 @@ func TestRollback(t *testing.T) {
 		lost time.Duration
 		id   string // of the server then, when it is another process
 	}{
-		"a moment, and another process": {600 * time.Millisecond, "another 0"}, // too short for a call to be lost
+		"a moment, and another process": {600 * time.Millisecond, "another - 0"}, // too short for a call to be lost
 		"long":                          {20 * time.Second, "- 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestForgotten(t *testing.T) {
 	}{
 		"another process": {
 			func(ctx context.Context, rdb *redis.Client) error {
-				return rdb.Set(ctx, "{spout:0}:server", "another 0", 0).Err()
+				return rdb.Set(ctx, "{spout:0}:server", "another - 0", 0).Err()
 			}, 0,
 		},
 		"the workers": {

@@ -33,62 +33,79 @@ local function answer(kind, a, b, c, d, e)
   answered = n + FIELDS
 end
 
-local function answer_known(cname, job, known, is)
-  if known ~= is then
-    count(cname, 'rejected_conflict', 1)
-    return answer(CONFLICT)
+-- What is answered to jobs that are not simply admitted.
+local otherwise = lazy(function()
+  local function answer_known(cname, job, known, is)
+    if known ~= is then
+      count(cname, 'rejected_conflict', 1)
+      return answer(CONFLICT)
+    end
+    count(cname, 'duplicate', 1)
+    local at, wait, position, level, capacity =
+      match(call('HGET', job, 'meta'), '%S+ (%S+) (%S+) (%S+) (%S+) (%S+)')
+    answer(DUPLICATE, position + 0, level + 0, capacity + 0, wait + 0, at + 0)
   end
-  count(cname, 'duplicate', 1)
-  local at, wait, position, level, capacity =
-    match(call('HGET', job, 'meta'), '%S+ (%S+) (%S+) (%S+) (%S+) (%S+)')
-  answer(DUPLICATE, position + 0, level + 0, capacity + 0, wait + 0, at + 0)
-end
 
--- fits_at is when a job that may join the line from an offset on would wait no longer than it may, if it came back alone,
--- and not before another offset. free is the slot behind all that is in line by then: who joins takes one.
-local function fits_at(b, c, from, wait, at)
-  local free = next_start(b, c) + b.line * c.T
-  if free > from + wait then at = max(at, free - wait) end
-  if b.later == 0 then return at end
-  local v = call('ZRANGE', P .. ':later:' .. b.name, 0, BATCH - 1, 'WITHSCORES')
-  for i = 2, #v, 2 do
-    local joins = score(v[i]) - now
-    if joins > max(ceil(at), from) then break end
-    free = max(free, joins) + c.T
+  -- fits_at is when a job that may join the line from an offset on would wait no longer than it may, if it came back alone,
+  -- and not before another offset. free is the slot behind all that is in line by then: who joins takes one.
+  local function fits_at(b, c, from, wait, at)
+    local free = next_start(b, c) + b.line * c.T
     if free > from + wait then at = max(at, free - wait) end
+    if b.later == 0 then return at end
+    local v = call('ZRANGE', P .. ':later:' .. b.name, 0, BATCH - 1, 'WITHSCORES')
+    for i = 2, #v, 2 do
+      local joins = score(v[i]) - now
+      if joins > max(ceil(at), from) then break end
+      free = max(free, joins) + c.T
+      if free > from + wait then at = max(at, free - wait) end
+    end
+    return at
   end
-  return at
-end
 
--- refuse answers every kind of no-room. at is the offset to come back at, nil when nobody can tell.
-local function refuse(kind, word, b, c, at, room)
-  count(b.class, 'rejected_' .. word, 1)
-  answer(kind, at and max(0, ceil(at)) or -1, b.line + b.later, c.capacity, ceil(c.T),
-    now + ceil(room or 0))
-end
-
--- refuse_full tells producers different times, an interval apart, as if they stood in a line, so that they come back as
--- places open and not all at once. One number remembers where the line ends. Room alone does not help a job that would
--- then wait longer than it may.
-local function refuse_full(b, c, from, wait)
-  if b.paused or c.paused then return refuse(FULL, 'full', b, c) end
-  local earliest = room_at(b, c, next_start(b, c))
-  local expected = room_at(b, c, max(due(b, c), b.hold or -math.huge)) -- stands still while nobody drains
-  local told = earliest
-  if b.told then
-    told = max(b.told + c.T, earliest)
-    if told > earliest + (c.capacity + 1 / 16) * c.T then told = earliest end -- a little more, since told was rounded up
+  -- refuse answers every kind of no-room. at is the offset to come back at, nil when nobody can tell.
+  local function refuse(kind, word, b, c, at, room)
+    count(b.class, 'rejected_' .. word, 1)
+    answer(kind, at and max(0, ceil(at)) or -1, b.line + b.later, c.capacity, ceil(c.T),
+      now + ceil(room or 0))
   end
-  b.told = told
-  set(b, 'told', int(now + ceil(told)))
-  refuse(FULL, 'full', b, c, wait > 0 and fits_at(b, c, from, wait, told) or told, expected)
-end
 
-local function refuse_class(b, c)
-  local at = not c.paused and (first(P .. ':due:' .. b.class) or c.T) or nil
-  if at == math.huge then at = nil end
-  refuse(CLASS_FULL, 'class_full', b, c, at, at)
-end
+  -- refuse_full tells producers different times, an interval apart, as if they stood in a line, so that they come back as
+  -- places open and not all at once. One number remembers where the line ends. Room alone does not help a job that would
+  -- then wait longer than it may.
+  local function refuse_full(b, c, from, wait)
+    if b.paused or c.paused then return refuse(FULL, 'full', b, c) end
+    local earliest = seldom().room_at(b, c, next_start(b, c))
+    local expected = seldom().room_at(b, c, max(due(b, c), b.hold or -math.huge)) -- stands still while nobody drains
+    local told = earliest
+    if b.told then
+      told = max(b.told + c.T, earliest)
+      if told > earliest + (c.capacity + 1 / 16) * c.T then told = earliest end -- a little more, since told was rounded up
+    end
+    b.told = told
+    set(b, 'told', int(now + ceil(told)))
+    refuse(FULL, 'full', b, c, wait > 0 and fits_at(b, c, from, wait, told) or told, expected)
+  end
+
+  local function refuse_class(b, c)
+    local at = not c.paused and (first(P .. ':due:' .. b.class) or c.T) or nil
+    if at == math.huge then at = nil end
+    refuse(CLASS_FULL, 'class_full', b, c, at, at)
+  end
+
+  -- drop_oldest makes room: the job that would leave next goes, or, where none is in line, the one that would join first.
+  local function drop_oldest(b, c)
+    write_lines()
+    local member = call('ZRANGE', P .. ':line:' .. b.name, 0, 0)[1] or call('ZRANGE', P .. ':later:' .. b.name, 0, 0)[1]
+    if b.aside then call('ZREM', P .. ':expiry:' .. b.name, member) end
+    seldom().drop_waiting(b, c, member, 'dropped')
+    return ref_of(member)
+  end
+
+  return {
+    answer_known = answer_known, fits_at = fits_at, refuse = refuse, refuse_full = refuse_full, refuse_class = refuse_class,
+    drop_oldest = drop_oldest,
+  }
+end)
 
 -- spread gives an idle bucket its phase. Only buckets that would be due at once are moved.
 local function spread(b, c)
@@ -116,7 +133,7 @@ end
 
 -- options reads what few jobs have. not_before becomes an offset, 0 for none or past.
 local function options(text, c)
-  if text == '' then return c.max_wait, 0, -1, '' end
+  if text == '' then return c.max_wait, 0, -1 end
   local max_wait, not_before, others, flags = match(text, '^(%S+) (%S+) (%S+) ?(.*)$')
   max_wait, not_before = max_wait + 0, not_before + 0
   if max_wait == 0 or (c.max_wait > 0 and c.max_wait < max_wait) then max_wait = c.max_wait end
@@ -129,15 +146,6 @@ local function measure(c, cname, size)
   c.largest = 256
   while c.largest < size do c.largest = 2 * c.largest end
   call('HSET', P .. ':class:' .. cname, 'largest', c.largest)
-end
-
--- drop_oldest makes room: the job that would leave next goes, or, where none is in line, the one that would join first.
-local function drop_oldest(b, c)
-  write_lines()
-  local member = call('ZRANGE', P .. ':line:' .. b.name, 0, 0)[1] or call('ZRANGE', P .. ':later:' .. b.name, 0, 0)[1]
-  if b.aside then call('ZREM', P .. ':expiry:' .. b.name, member) end
-  drop_waiting(b, c, member, 'dropped')
-  return ref_of(member)
 end
 
 -- write stores the job itself.
@@ -162,7 +170,7 @@ local function admit(i, fresh)
   if not fresh then
     local job = JOB .. ARGV[i]
     local known = call('HGET', job, 'is')
-    if known then return answer_known(cname, job, known, ARGV[i + 3]) end
+    if known then return otherwise().answer_known(cname, job, known, ARGV[i + 3]) end
   end
   if size > c.max_payload then
     count(cname, 'rejected_too_large', 1)
@@ -174,22 +182,22 @@ local function admit(i, fresh)
     return answer(DRAINING)
   end
   local max_wait, not_before, others, flags = options(ARGV[i + 5], c)
-  if find(flags, 'f', 1, true) then
+  if flags and find(flags, 'f', 1, true) then
     count(cname, 'rejected_store_full', 1)
     return answer(STORE_FULL)
   end
-  if c.ack ~= 'memory' and not find(flags, 'a', 1, true) then
+  if c.ack ~= 'memory' and not (flags and find(flags, 'a', 1, true)) then
     return answer(ACK, match(c.ack, '%d+') or -1)
   end
   if b.line + b.later >= c.capacity and not b.swept then
     b.swept = true -- once a call: else a later job of it might find the room that an earlier one was refused
-    expire(b, c)
+    seldom().expire(b, c)
   end
   local full = b.line + b.later >= c.capacity
-  if full and not c.drop_oldest then return refuse_full(b, c, not_before, max_wait) end
+  if full and not c.drop_oldest then return otherwise().refuse_full(b, c, not_before, max_wait) end
   if c.max_jobs > 0 then
     if others < 0 then return answer(COUNT) end
-    if standing(cname) + others >= c.max_jobs + (full and 1 or 0) then return refuse_class(b, c) end
+    if seldom().standing(cname) + others >= c.max_jobs + (full and 1 or 0) then return otherwise().refuse_class(b, c) end
   end
 
   spread(b, c)
@@ -199,10 +207,10 @@ local function admit(i, fresh)
   local start = max(next_start(b, c) + ahead * c.T, not_before)
   local expires = max_wait > 0 and not_before + max_wait or nil
   if expires and start > expires then
-    local at = not (b.paused or c.paused) and fits_at(b, c, not_before, max_wait, 0) or nil
-    return refuse(WOULD_EXPIRE, 'would_expire', b, c, at, at)
+    local at = not (b.paused or c.paused) and otherwise().fits_at(b, c, not_before, max_wait, 0) or nil
+    return otherwise().refuse(WOULD_EXPIRE, 'would_expire', b, c, at, at)
   end
-  local dropped = full and drop_oldest(b, c)
+  local dropped = full and otherwise().drop_oldest(b, c)
   measure(c, cname, #ARGV[i + 2])
   local number, member = place(b, c, ARGV[i], not_before)
   write(i, b, c, member, number, start, ahead + 1, expires and int(now + expires), max_wait)
@@ -228,7 +236,7 @@ local fresh = not twice and call('EXISTS', unpack(jobs)) == 0
 for i = 1, #ARGV, FIELDS do
   local ok, err = pcall(admit, i, fresh)
   if not ok then
-    set_aside_sick(ARGV[i + 1], err)
+    seldom().set_aside_sick(ARGV[i + 1], err)
     answer(SICK)
   end
 end

@@ -10,6 +10,7 @@ local op, time = ARGV[1], ARGV[2]
 call('DEL', P .. ':-')
 if not class(class_of(ARGV[3])) then return { 'unknown_class' } end
 
+local clear = seldom().clear
 local purged, left = 0, 0
 
 local function purge(b, c)
@@ -17,7 +18,7 @@ local function purge(b, c)
     local members = purged < BATCH and call('ZRANGE', P .. ':' .. place .. ':' .. b.name, 0, BATCH - 1 - purged) or {}
     for _, member in ipairs(members) do
       call('ZREM', P .. ':expiry:' .. b.name, member)
-      drop_waiting(b, c, member, 'purged')
+      seldom().drop_waiting(b, c, member, 'purged')
       purged = purged + 1
     end
   end
@@ -27,7 +28,7 @@ end
 -- touch goes on where one of many buckets is broken; who works on one bucket is told.
 local function touch(name)
   local ok, b = pcall(bucket, name)
-  if ok then b.changed = true else set_aside_sick(name, b) end
+  if ok then b.changed = true else seldom().set_aside_sick(name, b) end
 end
 
 local function operate(name)
@@ -42,6 +43,7 @@ local function operate(name)
     clear(b, 'paused')
     clear(b, 'draining')
   elseif op == 'drain' then
+    set_aside(b)
     b.draining = '1'
     set(b, 'draining', '1')
   elseif op == 'hold' then

@@ -10,30 +10,38 @@ local function offset_of(text)
   return sub(text, 1, -8) - now + sub(text, -7)
 end
 
+-- apart reads what few buckets have.
+local function apart(b)
+  b.later = call('ZCARD', P .. ':later:' .. b.name)
+  local v = call('HMGET', P .. ':bucket:' .. b.name, 'draining', 'backoff', 'started')
+  b.draining = v[1]
+  b.backoff = v[2] and match(v[2], '^%S+') - now or nil -- until when its head, held back by order hold, waits
+  b.started = v[3] and offset_of(v[3]) -- the last start of a class with strict pace
+end
+
 -- bucket loads a bucket once per call. slot is an offset from now, or nil when nothing is remembered. aside tells whether
--- it had delayed, expiring or stale jobs since it was last gone; most have not, and cost no look.
+-- it has more to it since it was last gone: jobs that are delayed, expire or came back, or what apart reads. Most have not,
+-- and cost no look.
 local function bucket(name)
   local b = buckets[name]
   if b then return b end
-  local v = call('HMGET', P .. ':bucket:' .. name, 'slot', 'hold', 'paused', 'told', 'aside', 'draining', 'backoff', 'started')
+  local v = call('HMGET', P .. ':bucket:' .. name, 'slot', 'hold', 'paused', 'told', 'aside')
   local cname = class_of(name)
   local c = class(cname)
   b = {
     name = name,
     class = cname,
-    hold = v[2] and tonumber(v[2]) - now or nil,
+    hold = v[2] and v[2] - now or nil,
     paused = v[3],
-    told = v[4] and tonumber(v[4]) - now or nil,
+    told = v[4] and v[4] - now or nil,
     aside = v[5],
-    draining = v[6],
-    backoff = v[7] and match(v[7], '^%S+') - now or nil, -- until when its head, held back by order hold, waits
-    started = v[8] and offset_of(v[8]), -- the last start of a class with strict pace
     flight = c and c.tracked and call('SCARD', P .. ':flight:' .. name) or 0, -- what it has out
     adds = nil, -- what joins the line in this call: number, member, …
     added = 0,
     line = call('ZCARD', P .. ':line:' .. name),
-    later = v[5] and call('ZCARD', P .. ':later:' .. name) or 0,
+    later = 0,
   }
+  if v[5] then apart(b) end
   if v[1] then b.slot = offset_of(v[1]) end
   if b.slot and b.slot > 0 then -- the clock was set back: nothing can have left later than now
     b.slot = 0
@@ -43,29 +51,11 @@ local function bucket(name)
   return b
 end
 
--- set_aside_sick takes a bucket that raises an error out of the due index, counts it and shows it: one bad bucket never
--- stops a shard.
-local function set_aside_sick(name, err)
-  local text = tostring(type(err) == 'table' and err.err or err)
-  if string.find(text, 'OOM', 1, true) then error({ err = text }) end -- Redis is full, and nothing was written
-  buckets[name] = nil
-  call('ZREM', P .. ':due:' .. class_of(name), name)
-  call('HSET', P .. ':sick', name, text)
-  count(class_of(name), 'sick_buckets', 1)
-end
-
 -- set changes a field of a bucket. Whatever changes what reindex reads must set changed.
 local function set(b, field, value)
   b.changed = true
   if not b.fields then b.fields = {} end
   b.fields[field] = value
-end
-
--- clear removes a field of a bucket.
-local function clear(b, field)
-  b.changed = true
-  if b.fields then b.fields[field] = nil end
-  call('HDEL', P .. ':bucket:' .. b.name, field)
 end
 
 local function set_aside(b)
@@ -90,18 +80,27 @@ end
 local epoch
 local since = 0 -- that moment, 0 never
 
+-- made_in is the epoch that a class was made in.
+local function made_in(c)
+  if not c.made then c.made = (call('HGET', P .. ':class:' .. c.name, 'made') or 0) + 0 end
+  return c.made
+end
+
 -- due is the offset of the earliest next departure: slot + T with the T of now, so that a changed rate counts at once. No
 -- slot is later than now, so that a clock set back does not close a bucket.
 local function due(b, c)
   local at = b.slot and b.slot + c.T or 0
-  if epoch and c.made ~= since then return max(at, epoch + c.T) end -- nothing of a class made after it has left before
+  if epoch and made_in(c) ~= since then return max(at, epoch + c.T) end -- nothing of a class made after it has left before
   return at
 end
 
 -- opens is when a bucket that is due lets go, math.huge for not before something else happens.
 local function opens(b, c)
   if b.paused or (c.bound > 0 and b.flight >= c.bound) then return math.huge end
-  return max(due(b, c), b.hold or -math.huge, b.backoff or -math.huge)
+  local at = due(b, c)
+  if b.hold then at = max(at, b.hold) end
+  if b.backoff then at = max(at, b.backoff) end
+  return at
 end
 
 -- next_start is when the head of the line would leave.
@@ -152,81 +151,6 @@ local function anyone_waits()
   return awaited
 end
 
--- announce tells those who wait for a job's end.
-local function announce(ref, state, text)
-  if anyone_waits() and call('SREM', P .. ':awaits', ref) == 1 then
-    call('PUBLISH', P .. ':end:' .. ref, state .. ' ' .. int(now) .. '\n' .. (text or ''))
-  end
-end
-
--- end_job leaves of a job what its class keeps: all of it for the retention, what its dedup window needs (the identity
--- and the first answer), or nothing. A state of nil drops one that had ended before.
-local function end_job(c, ref, state, text)
-  local key = JOB .. ref
-  if state then announce(ref, state, text) end
-  local retained = state and state ~= 'purged' and c.retention > 0
-  if not retained and c.dedup == 0 then return call('DEL', key) end
-  local v = call('HMGET', key, 'is', 'meta')
-  if not v[1] or not v[2] then return call('DEL', key) end
-  if retained then
-    local kept = P .. ':ended:' .. ref
-    call('HSET', key, 'state', state, 'ended', int(now))
-    if text and state ~= 'done' then call('HSET', key, 'error', text) end
-    call('RENAME', key, kept)
-    call('PEXPIRE', kept, ceil(c.retention / 1000))
-  else
-    call('DEL', key)
-  end
-  local left = match(v[2], '^%S+ (%S+)') + c.dedup - now
-  if c.dedup > 0 and left > 0 then
-    call('HSET', key, 'is', v[1], 'meta', v[2])
-    call('PEXPIRE', key, ceil(left / 1000))
-  end
-end
-
--- unblock opens a bucket whose head waited out its backoff in line, when that job is no longer there.
-local function unblock(b, ref)
-  if not b.backoff then return end
-  local held = match(call('HGET', P .. ':bucket:' .. b.name, 'backoff') or '', ' (.*)$')
-  if held and held ~= ref then return end
-  b.backoff = nil
-  clear(b, 'backoff')
-end
-
--- drop_waiting takes a waiting job out of its bucket for good and counts it under the state it ends in.
-local function drop_waiting(b, c, member, state)
-  if call('ZREM', P .. ':line:' .. b.name, member) == 1 then
-    b.line = b.line - 1
-  elseif call('ZREM', P .. ':later:' .. b.name, member) == 1 then
-    b.later = b.later - 1
-  else
-    return false
-  end
-  b.changed = true
-  local ref = ref_of(member)
-  unblock(b, ref)
-  end_job(c, ref, state)
-  count(b.class, state, 1)
-  return true
-end
-
--- expired tells whether a job has waited longer than it may. A departure that is late by no more than the catch-up is
--- on time, so a job that was told it would leave at the last moment does leave.
-local function expired(c, expires)
-  return expires + c.catch_up < now
-end
-
--- expire removes jobs that waited longer than they may, wherever they stand, at most BATCH.
-local function expire(b, c)
-  if not b.aside then return end
-  local key = P .. ':expiry:' .. b.name
-  local old = call('ZRANGEBYSCORE', key, '-inf', '(' .. int(now - c.catch_up), 'LIMIT', 0, BATCH)
-  for _, member in ipairs(old) do
-    call('ZREM', key, member)
-    drop_waiting(b, c, member, 'expired')
-  end
-end
-
 ---------------------------------------------------------------------------------------------------------- due index
 
 -- first is the lowest score of a sorted set as an offset from now, or nil.
@@ -248,21 +172,22 @@ local function opening(b, c)
   return at
 end
 
--- room_at is when a place opens, if the head of the line leaves at an offset: the departure that brings the level below
--- capacity. Where delayed jobs hold the places it is one of theirs, and none leaves before it joins.
-local function room_at(b, c, head)
-  local need = b.line + b.later - c.capacity + 1
-  if need <= b.line then return head + (need - 1) * c.T end
-  local at = head + (b.line - 1) * c.T
-  local v = call('ZRANGE', P .. ':later:' .. b.name, 0, min(need - b.line, BATCH) - 1, 'WITHSCORES')
-  for i = 2, #v, 2 do at = max(at + c.T, score(v[i]) - now) end
-  return at + max(need - b.line - BATCH, 0) * c.T
-end
-
 -- forgettable tells whether a bucket has nothing that must be remembered.
 local function forgettable(b, c)
   if b.line + b.later > 0 or ((b.paused or b.draining) and not c.removed) then return false end
   return max(due(b, c), b.hold or 0, b.started and b.started + c.T or 0) <= 0
+end
+
+-- write_fields stores what changed of a bucket; mostly that is its slot alone.
+local function write_fields(b)
+  local key, fields = P .. ':bucket:' .. b.name, b.fields
+  if b.slot_moved then
+    call('HSET', key, 'slot', slot_text(b.slot))
+    b.slot_moved = false
+  end
+  if not fields then return end
+  b.fields = nil
+  for field, value in pairs(fields) do call('HSET', key, field, value) end
 end
 
 -- reindex writes a bucket's own fields and sets or clears its entry in the due index, as a pure function of its state.
@@ -278,20 +203,8 @@ local function reindex(b)
     b.changed, b.slot_moved, b.fields = false, false, nil
     return
   end
-  if b.slot_moved then
-    set(b, 'slot', slot_text(b.slot))
-    b.slot_moved = false
-  end
   b.changed = false
-  if b.fields then
-    local args = {}
-    for field, value in pairs(b.fields) do
-      args[#args + 1] = field
-      args[#args + 1] = value
-    end
-    b.fields = nil
-    call('HSET', P .. ':bucket:' .. b.name, unpack(args))
-  end
+  write_fields(b)
   local at = opening(b, c)
   call('ZADD', index, at == math.huge and '+inf' or int(now + ceil(at)), b.name)
 end
@@ -324,8 +237,6 @@ local function finish(quiet)
   for _, b in pairs(buckets) do
     if b.changed and class(b.class) then reindex(b) end
   end
-  for cname, fields in pairs(books) do
-    for field, n in pairs(fields) do call('HINCRBY', P .. ':stats:' .. cname, field, n) end
-  end
+  write_books()
   for cname in pairs(touched) do reindex_class(cname, quiet) end
 end

@@ -14,6 +14,16 @@ local op, cname = ARGV[1], ARGV[2]
 local key = P .. ':class:' .. cname
 call('DEL', P .. ':-')
 
+local USUAL = { overflow = 'reject', retention = '0', order = 'park', max_in_flight = '0', max_crashes = '3', ack = 'memory', pace = 'normal' }
+
+-- mark_special tells the other scripts whether there is more to read of a class than what all have (see particular).
+local function mark_special(special)
+  for field, usual in pairs(USUAL) do
+    special = special or (call('HGET', key, field) or usual) ~= usual
+  end
+  if special then call('HSET', key, 'special', '1') else call('HDEL', key, 'special') end
+end
+
 if op == 'put' then
   local stored = tonumber(call('HGET', key, 'version') or 0)
   if tonumber(ARGV[3]) <= stored then return { 'stale', stored } end
@@ -24,12 +34,13 @@ if op == 'put' then
   local v = call('HMGET', key, 'order', 'max_in_flight', 'tracked')
   local track = (v[1] == 'hold' or v[2] ~= '0') and v[3] ~= 'all'
   if track then call('HSET', key, 'tracked', 'from now on') end -- should the rest fail, the next put goes on
+  mark_special(v[3] or track)
   return { 'ok', track and 1 or 0 }
 end
 
 if call('EXISTS', key) == 0 then return { 'unknown_class' } end
 if op == 'rm' then
-  local waiting, out = standing(cname)
+  local waiting, out = seldom().standing(cname)
   local dead = call('ZCARD', P .. ':dead:' .. cname)
   if waiting + out + dead > 0 then return { 'busy', waiting, out, dead } end
   call('HSET', key, 'removed', '1')
@@ -43,7 +54,7 @@ if op == 'purge_dead' then
   if #refs == 0 then refs = call('ZRANGE', dead, 0, BATCH - 1) end
   for _, ref in ipairs(refs) do
     if call('ZREM', dead, ref) == 1 then
-      end_job(class(cname), ref)
+      seldom().end_job(class(cname), ref)
       purged = purged + 1
     end
   end
@@ -52,7 +63,7 @@ if op == 'purge_dead' then
   return { 'ok', purged, call('ZCARD', dead) }
 end
 if op == 'trim' then
-  local removed = trim(class(cname), ARGV[3] + 0 >= 0 and ARGV[3] + 0 or nil)
+  local removed = returns().trim(class(cname), ARGV[3] + 0 >= 0 and ARGV[3] + 0 or nil)
   finish()
   return { 'ok', removed, call('ZCARD', dead) }
 end

@@ -27,32 +27,38 @@ call('DEL', P .. ':-') -- a write that a full Redis never refuses opens the scri
 -- after a crash or a failover, or a worker knows of calls that the data does not. What left a bucket before is then
 -- unknown, so none lets go before one interval after that moment.
 local stored = call('MGET', P .. ':server', P .. ':stamp')
-local server, text = match(stored[1] or '', '^(%S+) (%S+)$')
+local server, mark, text = match(stored[1] or '', '^(%S+) (%S*) (%S+)$')
 since = (text or 0) + 0
 stamp_before = stored[2]
 local last_change = stamp_before or 0
 
-local function begin_epoch(id)
-  server, since, epoch = id, now, 0
-  call('SET', P .. ':server', id .. ' ' .. int(now))
+local function note_server(id, new_mark, epoch_began)
+  server, mark, since = id, new_mark, epoch_began
+  call('SET', P .. ':server', id .. ' ' .. new_mark .. ' ' .. int(epoch_began))
 end
 
-if since > now then begin_epoch(server) end -- the clock was set back: an epoch that has not come would never end
+local function begin_epoch(id, new_mark)
+  note_server(id, new_mark, now)
+  epoch = 0
+end
+
+if since > now then begin_epoch(server, mark) end -- the clock was set back: an epoch that has not come would never end
 if since > 0 then epoch = since - now end
 
 local identified = false
 
--- identify looks, once in a call that may let something go, at which process answers.
+-- identify looks, once in a call that may let something go, at which process answers. Its run id tells, and costs ten times
+-- as much to ask for as the place of a function in its memory and its last save: while these are the same, so is it.
 local function identify()
   if identified then return end
   identified = true
+  local saved = redis.pcall('LASTSAVE')
+  local seen_mark = sub(tostring(redis.call), 11) .. '@' .. (type(saved) == 'number' and int(saved) or '')
+  if seen_mark == mark then return end
   local info = redis.pcall('INFO', 'server')
   local id = type(info) == 'string' and match(info, 'run_id:(%w+)') or '-'
-  if not server then
-    call('SET', P .. ':server', id .. ' 0')
-  elseif id ~= server then
-    begin_epoch(id)
-  end
+  if server and id ~= server then return begin_epoch(id, seen_mark) end
+  note_server(id, seen_mark, since)
 end
 
 -- A worker that was reclaimed, or has left, has its last call behind the time of that, which is negative. Numbers go on
@@ -60,7 +66,7 @@ end
 local beat = call('HGET', P .. ':workers', worker) or '0'
 local last = tonumber(match(beat, '%d+$'))
 if number <= last then return { 'refused', last } end
-if seen > last then begin_epoch(server or '-') end
+if seen > last then begin_epoch(server or '-', mark or '') end
 if seen > 0 and (last == 0 or sub(beat, 1, 1) == '-') then return { 'refused', 0 } end
 call('HSET', P .. ':workers', worker, number)
 
@@ -72,8 +78,8 @@ local function give_back_unseen()
     local _, of, name = match(all[i + 1], OUT_ENTRY)
     if tonumber(of) > seen then
       call('HDEL', OUT, all[i])
-      release(name, all[i])
-      give_back(name, all[i])
+      returns().release(name, all[i])
+      returns().give_back(name, all[i])
       returned = returned + 1
     end
   end
@@ -117,7 +123,8 @@ local function run_data(b, c, member, ref)
   local v = b.aside and redis.pcall('HMGET', JOB .. ref, 'run', 'expires', 'past')
     or redis.pcall('HMGET', JOB .. ref, 'run')
   if v[3] then
-    local suspicious = suspect(c, past_of(v[3]))
+    local r = returns()
+    local suspicious = r.suspect(c, r.past_of(v[3]))
     if suspicious and suspects == 0 then return nil end
     v[3] = v[3] .. (suspicious and ' 1' or ' 0')
     if suspicious then suspects = suspects - 1 end
@@ -129,10 +136,10 @@ local function run_data(b, c, member, ref)
   end
   if v[2] then
     call('ZREM', P .. ':expiry:' .. b.name, member)
-    if expired(c, v[2] + 0) then
-      end_job(c, ref, 'expired')
+    if seldom().expired(c, v[2] + 0) then
+      seldom().end_job(c, ref, 'expired')
       count(b.class, 'expired', 1)
-      unblock(b, ref)
+      seldom().unblock(b, ref)
       return false
     end
   end
@@ -143,14 +150,16 @@ local function hand_out(b, c, member, place)
   local ref = b.aside and ref_of(member) or member
   local v = run_data(b, c, member, ref)
   if not v then return v end
-  local at = max(take_slot(b, c), b.hold or -math.huge, b.backoff or -math.huge)
+  local at = take_slot(b, c)
+  if b.hold then at = max(at, b.hold) end
   if b.backoff then
+    at = max(at, b.backoff)
     b.backoff = nil
-    clear(b, 'backoff')
+    seldom().clear(b, 'backoff')
   end
   local stamp = next_stamp()
   if v[3] and sub(v[3], -1) == '1' then call('HSET', JOB .. ref, 'apart', int(stamp)) end
-  outs[2 * taken + 1], outs[2 * taken + 2] = ref, out_entry(stamp, number, b.name)
+  outs[2 * taken + 1], outs[2 * taken + 2] = ref, format(OUT_FORMAT, stamp, number, b.name)
   bytes = bytes - #v[1]
   local n = 7 * taken
   taken = taken + 1
@@ -173,9 +182,9 @@ local function leave(b, heads, i)
   end
 end
 
--- drain lets go what may go now.
-local function drain(b, c)
-  local n = min(allowed(b, c), b.line, want - taken, floor(bytes / max(c.largest, 1)))
+-- drain lets go what may go now, at most n.
+local function drain(b, c, n)
+  n = min(n, b.line, want - taken, floor(bytes / max(c.largest, 1)))
   if n < 1 then
     if taken > 0 then
       bytes = 0 -- the next one might not fit
@@ -220,14 +229,16 @@ end
 local function visit(name)
   local b = bucket(name)
   local c = class(b.class)
-  if b.line + b.later > 0 then expire(b, c) end
+  if b.aside and b.line + b.later > 0 then seldom().expire(b, c) end
   if b.later > 0 then
     join_line(b, c)
     write_lines()
   end
   for _ = 1, BATCH do
-    if b.line == 0 or taken >= want or bytes <= 0 or b.suspended or allowed(b, c) <= 0 then break end
-    drain(b, c)
+    if b.line == 0 or taken >= want or bytes <= 0 or b.suspended then break end
+    local n = allowed(b, c)
+    if n <= 0 then break end
+    drain(b, c, n)
   end
   reindex(b)
   if b.suspended then call('ZADD', P .. ':due:' .. b.class, int(now + SUSPECT_WAIT), b.name) end
@@ -244,7 +255,7 @@ local function serve(cname)
       if taken >= want or bytes <= 0 then return end
       visits = visits + 1
       local ok, err = pcall(visit, name)
-      if not ok then set_aside_sick(name, err) end
+      if not ok then seldom().set_aside_sick(name, err) end
     end
     if #names < n then return end
   end

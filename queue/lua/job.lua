@@ -32,7 +32,7 @@ local function cancel()
   local member = waiting(b)
   if member then
     call('ZREM', P .. ':expiry:' .. name, member)
-    drop_waiting(b, class(b.class), member, 'cancelled')
+    seldom().drop_waiting(b, class(b.class), member, 'cancelled')
     return { 'cancelled' }
   end
   call('HSET', job, 'cancel', '1')
@@ -51,9 +51,9 @@ local function revive()
   local b = bucket(name)
   local c = class(b.class)
   if b.draining or c.draining then return { 'draining', name } end
-  if b.line + b.later >= c.capacity then expire(b, c) end
+  if b.line + b.later >= c.capacity then seldom().expire(b, c) end
   if b.line + b.later >= c.capacity then
-    local at = not (b.paused or c.paused) and max(0, ceil(room_at(b, c, next_start(b, c)))) or -1
+    local at = not (b.paused or c.paused) and max(0, ceil(seldom().room_at(b, c, next_start(b, c)))) or -1
     return { 'full', at, b.line + b.later, c.capacity, ceil(c.T), name }
   end
   local ahead = b.line
@@ -62,9 +62,10 @@ local function revive()
   local number = int(next_stamp())
   call('ZREM', P .. ':dead:' .. b.class, ref)
   call('HDEL', job, 'state', 'error', 'ended', 'member', 'expires')
-  local p = past_of(v[8])
+  local r = returns()
+  local p = r.past_of(v[8])
   p.fails, p.crashes = 0, 0
-  call('HSET', job, 'past', past_text(p), 'meta', number .. match(v[5], ' .*$'))
+  call('HSET', job, 'past', r.past_text(p), 'meta', number .. match(v[5], ' .*$'))
   join(b, c, 0, number, ref)
   set_aside(b)
   if v[9] then

@@ -15,6 +15,16 @@ local format, match, sub = string.format, string.match, string.sub
 local now = now_us()
 local BATCH = 100 -- no loop and no batch is longer than this, so that no call holds Redis for long
 
+-- lazy returns what define returns, which is defined by the first who asks. A function costs each call that defines it, also
+-- where it is never called: a fifth of a microsecond, and the shared ones are many. So what few calls need is lazy.
+local function lazy(define)
+  local defined
+  return function()
+    if not defined then defined = define() end
+    return defined
+  end
+end
+
 -- int formats a whole number with all its digits. tostring and .. keep only 14 of them and would cut a timestamp. As an
 -- argument of its own a number keeps 17, and in a reply all, so there it needs no help; but this is the faster way.
 local function int(x)
@@ -26,6 +36,10 @@ local function score(s)
   if s == 'inf' or s == '+inf' then return math.huge end
   return s + 0
 end
+
+-- What a worker has out: stamp, number of the call, bucket. More than 64 bytes, so that Redis keeps the entries in a table
+-- and does not look through a list of them.
+local OUT_ENTRY, OUT_FORMAT = '^(%d+) (%d+) +(.*)$', '%d %-50d %s'
 
 local function class_of(name)
   return match(name, '^([^/]+)/')
@@ -47,42 +61,48 @@ end
 
 local classes = {}
 
+-- particular reads the settings that most classes leave as they are. Whoever changes one of them must set special.
+local function particular(c)
+  local v = call('HMGET', P .. ':class:' .. c.name, 'overflow', 'retention', 'order', 'max_in_flight', 'tracked',
+    'max_crashes', 'ack', 'pace')
+  c.drop_oldest = v[1] == 'drop-oldest'
+  c.retention = (v[2] or 0) + 0
+  c.order = v[3] or 'park'
+  c.bound = v[3] == 'hold' and 1 or (v[4] or 0) + 0 -- of what one bucket has out, 0 none
+  c.tracked = v[5] -- the class has, or had, such a bound: what its buckets have out is kept by bucket, too
+  c.max_crashes = (v[6] or 3) + 0
+  c.ack = v[7] or 'memory'
+  c.strict = v[8] == 'strict'
+  if c.strict then c.catch_up = 0 end
+  return c
+end
+
 -- class returns the settings of a class, or false if there is none. Read once per call.
 local function class(name)
   local c = classes[name]
   if c ~= nil then return c end
   local v = call('HMGET', P .. ':class:' .. name, 'capacity', 'limit', 'period', 'catch_up', 'max_wait',
-    'max_jobs', 'dedup', 'max_payload', 'paused', 'version', 'timeout', 'http',
-    'removed', 'largest', 'draining', 'overflow', 'retention', 'order', 'max_in_flight', 'tracked', 'max_crashes', 'ack',
-    'pace', 'made')
+    'max_jobs', 'dedup', 'max_payload', 'paused', 'version', 'timeout', 'http', 'removed', 'largest', 'draining', 'special')
   if v[1] then
-    local strict = v[23] == 'strict'
     c = {
       name = name,
-      capacity = tonumber(v[1]),
-      T = tonumber(v[3]) / tonumber(v[2]),
-      catch_up = strict and 0 or tonumber(v[4]),
-      max_wait = tonumber(v[5]),
-      max_jobs = tonumber(v[6]),
-      dedup = tonumber(v[7]),
-      max_payload = tonumber(v[8]),
+      capacity = v[1] + 0,
+      T = v[3] / v[2],
+      catch_up = v[4] + 0,
+      max_wait = v[5] + 0,
+      max_jobs = v[6] + 0,
+      dedup = v[7] + 0,
+      max_payload = v[8] + 0,
       paused = v[9],
       version = v[10],
       timeout = v[11],
       http = v[12],
       removed = v[13],
-      largest = tonumber(v[14] or 0), -- a bound on the payloads admitted so far
+      largest = (v[14] or 0) + 0, -- a bound on the payloads admitted so far
       draining = v[15],
-      drop_oldest = v[16] == 'drop-oldest',
-      retention = tonumber(v[17] or 0),
-      order = v[18] or 'park',
-      bound = v[18] == 'hold' and 1 or tonumber(v[19] or 0), -- of what one bucket has out, 0 none
-      tracked = v[20], -- the class has, or had, such a bound: what its buckets have out is kept by bucket, too
-      max_crashes = tonumber(v[21] or 3),
-      ack = v[22] or 'memory',
-      strict = strict,
-      made = tonumber(v[24] or 0), -- the epoch that it was made in
+      retention = 0, order = 'park', bound = 0, max_crashes = 3, ack = 'memory', -- see particular
     }
+    if v[16] then particular(c) end
   else
     c = false
   end
@@ -104,13 +124,8 @@ local function count(cname, field, n)
   b[field] = (b[field] or 0) + n
 end
 
--- standing reads off the books (law 5) how many jobs of a class hold a place in this shard, and how many are out.
-local function standing(cname)
-  local fields = { 'admitted', 'returned', 'revived', 'departed', 'expired', 'cancelled', 'dropped', 'purged', 'sick',
-    'done', 'dead', 'cancelled_out' }
-  local v, b, total = call('HMGET', P .. ':stats:' .. cname, unpack(fields)), books[cname] or {}, {}
-  for i, field in ipairs(fields) do total[field] = (tonumber(v[i]) or 0) + (b[field] or 0) end
-  return total.admitted + total.returned + total.revived - total.departed - total.expired - total.cancelled
-    - total.dropped - total.purged - total.sick,
-    total.departed - total.returned - total.done - total.dead - total.cancelled_out
+local function write_books()
+  for cname, fields in pairs(books) do
+    for field, n in pairs(fields) do call('HINCRBY', P .. ':stats:' .. cname, field, n) end
+  end
 end

@@ -16,6 +16,7 @@ call('DEL', P .. ':-') -- a write that a full Redis never refuses opens the scri
 
 if BEAT ~= '' and call('HGET', P .. ':workers', WORKER) ~= BEAT then return { 'refused' } end
 
+local r = returns()
 local buried = 0
 
 -- crashed returns a job whose worker died. One that did so again and again is dead, if the last time it was the only
@@ -24,17 +25,17 @@ local function crashed(name, ref, stamp)
   local job = JOB .. ref
   local v = redis.pcall('HMGET', job, 'past', 'cancel', 'is', 'apart')
   local c = class(class_of(name))
-  if v.err or not v[3] or not c or v[2] then return give_back(name, ref) end
-  local p = past_of(v[1])
+  if v.err or not v[3] or not c or v[2] then return r.give_back(name, ref) end
+  local p = r.past_of(v[1])
   local apart = v[4] == stamp -- it departed as a suspect; the class may have changed since
   p.crashes = apart and p.crashes + 1 or min(p.crashes + 1, max(1, c.max_crashes - 1))
   local text = format('crash: its worker %s died or froze while it had the job (%d times)', WORKER, p.crashes)
-  record(job, p, 'crashed', stamp, '0 0', WORKER, text)
+  r.record(job, p, 'crashed', stamp, '0 0', WORKER, text)
   if apart and p.crashes >= c.max_crashes then
     buried = buried + 1
-    return bury(c, ref, text)
+    return r.bury(c, ref, text)
   end
-  give_back(name, ref)
+  r.give_back(name, ref)
 end
 
 local all = call('HGETALL', OUT)
@@ -43,8 +44,8 @@ for i = 1, min(#all, 2 * MOST), 2 do
   local ref = all[i]
   call('HDEL', OUT, ref)
   local stamp, _, name = match(all[i + 1], OUT_ENTRY)
-  release(name, ref)
-  if BEAT == '' then give_back(name, ref) else crashed(name, ref, stamp) end
+  r.release(name, ref)
+  if BEAT == '' then r.give_back(name, ref) else crashed(name, ref, stamp) end
   taken = taken + 1
 end
 local left = #all / 2 - taken

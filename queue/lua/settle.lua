@@ -8,168 +8,140 @@
 --          random number below a million
 --          back, stale (the same, for a departure that was no longer good): empty
 -- returns  per departure: 1 settled, 0 refused
--- cost     O(log n) per departure, 4 calls in all and 1 to 10 per departure that is not simply done
-local FIELDS = 5
-local WORKER = ARGV[1]
-local OUT = P .. ':out:' .. WORKER
+-- cost     O(log n) per departure, 4 calls in all and 1 to 10 per departure that is not simply done (those: done.lua)
 local LONGEST = 720 * 3600 * 1000000 -- no delay is longer
-call('DEL', P .. ':-') -- a write that a full Redis never refuses opens the script for the others
 
-local gone = {} -- jobs that leave nothing behind
-local plain = {} -- class -> whether its done jobs do, and their buckets do not count what is out
+-- What becomes of departures that are not simply done.
+local fates = lazy(function()
+  local r, end_job = returns(), seldom().end_job
 
-local function is_plain(cname)
-  local known = plain[cname]
-  if known == nil then
-    local v = call('HMGET', P .. ':class:' .. cname, 'dedup', 'retention', 'tracked')
-    known = (v[1] or 0) + 0 == 0 and (v[2] or 0) + 0 == 0 and not v[3]
-    plain[cname] = known
+  local function done(name, cname, ref, stamp, detail)
+    count(cname, 'done', 1)
+    local times, result = match(detail, '^(%S+ %S+)\n(.*)$')
+    local c = class(cname)
+    local job = JOB .. ref
+    if times and c.retention > 0 and call('EXISTS', job) == 1 then
+      r.record(job, r.past_of(call('HGET', job, 'past')), 'done', stamp, times, WORKER, '')
+      if result ~= '' then call('HSET', job, 'result', result) end
+    end
+    end_job(c, ref, 'done', result)
   end
-  return known
-end
 
-local function done(name, cname, ref, stamp, detail)
-  count(cname, 'done', 1)
-  local times, result = match(detail, '^(%S+ %S+)\n(.*)$')
-  local c = class(cname)
-  local job = JOB .. ref
-  if times and c.retention > 0 and call('EXISTS', job) == 1 then
-    record(job, past_of(call('HGET', job, 'past')), 'done', stamp, times, WORKER, '')
-    if result ~= '' then call('HSET', job, 'result', result) end
+  local function cancelled(name, cname, ref, stamp, detail)
+    local job = JOB .. ref
+    local times, text = match(detail, '^(%S+ %S+)\n(.*)$')
+    if call('EXISTS', job) == 1 then r.record(job, r.past_of(call('HGET', job, 'past')), 'cancelled', stamp, times, WORKER, text) end
+    count(cname, 'cancelled_out', 1)
+    end_job(class(cname), ref, 'cancelled', text)
   end
-  end_job(c, ref, 'done', result)
-end
 
-local function cancelled(name, cname, ref, stamp, detail)
-  local job = JOB .. ref
-  local times, text = match(detail, '^(%S+ %S+)\n(.*)$')
-  if call('EXISTS', job) == 1 then record(job, past_of(call('HGET', job, 'past')), 'cancelled', stamp, times, WORKER, text) end
-  count(cname, 'cancelled_out', 1)
-  end_job(class(cname), ref, 'cancelled', text)
-end
+  local retries = {} -- class -> its settings for what failed
 
-local retries = {} -- class -> its settings for what failed
-
-local function retry_of(cname)
-  local r = retries[cname]
-  if not r then
-    local v = call('HMGET', P .. ':class:' .. cname, 'max_attempts', 'backoff', 'max_backoff')
-    r = { attempts = (v[1] or 5) + 0, lowest = (v[2] or 1000000) + 0, longest = (v[3] or 300000000) + 0 }
-    retries[cname] = r
+  local function retry_of(cname)
+    local known = retries[cname]
+    if not known then
+      local v = call('HMGET', P .. ':class:' .. cname, 'max_attempts', 'backoff', 'max_backoff')
+      known = { attempts = (v[1] or 5) + 0, lowest = (v[2] or 1000000) + 0, longest = (v[3] or 300000000) + 0 }
+      retries[cname] = known
+    end
+    return known
   end
-  return r
-end
 
--- backoff draws the time before the next attempt.
-local function backoff(cname, fails, jitter)
-  local r = retry_of(cname)
-  return r.lowest + (min(r.longest, r.lowest * 2 ^ fails) - r.lowest) * jitter / 1000000
-end
-
--- aside puts a job where it waits out its delay: it joins the line then, under its old number (park) or behind all that
--- were admitted before (tail).
-local function aside(b, ref, v, delay, tail)
-  local joins = now + ceil(delay)
-  local member = v.member or ref
-  if tail then
-    member = member_of(next_stamp(), ref)
-    call('HSET', JOB .. ref, 'member', member, 'meta', int(joins) .. match(v.meta, ' .*$'))
-  else
-    member = '!' .. v.number .. ':' .. member
+  -- backoff draws the time before the next attempt.
+  local function backoff(cname, fails, jitter)
+    local r = retry_of(cname)
+    return r.lowest + (min(r.longest, r.lowest * 2 ^ fails) - r.lowest) * jitter / 1000000
   end
-  set_aside(b)
-  call('ZADD', P .. ':later:' .. b.name, joins, member)
-  b.later = b.later + 1
-  if v.wait then
-    local expires = int(joins + v.wait)
-    call('HSET', JOB .. ref, 'expires', expires)
-    call('ZADD', P .. ':expiry:' .. b.name, expires, member)
+
+  -- aside puts a job where it waits out its delay: it joins the line then, under its old number (park) or behind all that
+  -- were admitted before (tail).
+  local function aside(b, ref, v, delay, tail)
+    local joins = now + ceil(delay)
+    local member = v.member or ref
+    if tail then
+      member = member_of(next_stamp(), ref)
+      call('HSET', JOB .. ref, 'member', member, 'meta', int(joins) .. match(v.meta, ' .*$'))
+    else
+      member = '!' .. v.number .. ':' .. member
+    end
+    set_aside(b)
+    call('ZADD', P .. ':later:' .. b.name, joins, member)
+    b.later = b.later + 1
+    if v.wait then
+      local expires = int(joins + v.wait)
+      call('HSET', JOB .. ref, 'expires', expires)
+      call('ZADD', P .. ':expiry:' .. b.name, expires, member)
+    end
   end
-end
 
--- retry sends a failed job back to its bucket.
-local function retry(b, c, ref, v, delay)
-  if c.order ~= 'hold' then return aside(b, ref, v, delay, c.order == 'tail') end
-  if v.wait then
-    v.expires = int(now + ceil(delay) + v.wait)
-    call('HSET', JOB .. ref, 'expires', v.expires)
+  -- retry sends a failed job back to its bucket.
+  local function retry(b, c, ref, v, delay)
+    if c.order ~= 'hold' then return aside(b, ref, v, delay, c.order == 'tail') end
+    if v.wait then
+      v.expires = int(now + ceil(delay) + v.wait)
+      call('HSET', JOB .. ref, 'expires', v.expires)
+    end
+    r.rejoin(b, ref, v)
+    if b.backoff and b.backoff > delay then return end -- of another one, that was out when the class got order hold
+    b.backoff = delay
+    set(b, 'backoff', int(now + ceil(delay)) .. ' ' .. ref)
   end
-  rejoin(b, ref, v)
-  if b.backoff and b.backoff > delay then return end -- of another one, that was out when the class got order hold
-  b.backoff = delay
-  set(b, 'backoff', int(now + ceil(delay)) .. ' ' .. ref)
-end
 
-
-local function fail(name, cname, ref, stamp, detail, for_good)
-  local times, delay, jitter, text = match(detail, '^(%S+ %S+) (%S+) (%S+)\n(.*)$')
-  local job = JOB .. ref
-  local v = job_fields(ref)
-  local p = past_of(not v.err and v[5] or nil)
-  if v[7] then
-    p.fails = p.fails + 1
-    record(job, p, 'failed', stamp, times, WORKER, text)
-    if not v[4] and (for_good or p.fails >= retry_of(cname).attempts) then return bury(class(cname), ref, text) end
-    v[5] = past_text(p)
+  local function fail(name, cname, ref, stamp, detail, for_good)
+    local times, delay, jitter, text = match(detail, '^(%S+ %S+) (%S+) (%S+)\n(.*)$')
+    local job = JOB .. ref
+    local v = r.job_fields(ref)
+    local p = r.past_of(not v.err and v[5] or nil)
+    if v[7] then
+      p.fails = p.fails + 1
+      r.record(job, p, 'failed', stamp, times, WORKER, text)
+      if not v[4] and (for_good or p.fails >= retry_of(cname).attempts) then return r.bury(class(cname), ref, text) end
+      v[5] = r.past_text(p)
+    end
+    local b, c, back = r.comes_back(name, ref, v)
+    if not b then return end
+    count(cname, 'retried', 1)
+    delay = delay + 0
+    if delay < 0 then delay = backoff(cname, p.fails, jitter + 0) end
+    retry(b, c, ref, back, min(delay, LONGEST))
   end
-  local b, c, back = comes_back(name, ref, v)
-  if not b then return end
-  count(cname, 'retried', 1)
-  delay = delay + 0
-  if delay < 0 then delay = backoff(cname, p.fails, jitter + 0) end
-  retry(b, c, ref, back, min(delay, LONGEST))
-end
 
-local function back(name, cname, ref, stale)
-  local b, v = give_back(name, ref)
-  if not b or not stale then return end
-  local p = past_of(v.past)
-  p.backs = p.backs + 1
-  set_aside(b)
-  call('HSET', JOB .. ref, 'past', past_text(p))
-  count(cname, 'stale', 1)
-end
+  local function back(name, cname, ref, stale)
+    local b, v = r.give_back(name, ref)
+    if not b or not stale then return end
+    local p = r.past_of(v.past)
+    p.backs = p.backs + 1
+    set_aside(b)
+    call('HSET', JOB .. ref, 'past', r.past_text(p))
+    count(cname, 'stale', 1)
+  end
 
-local bucket_name, cname -- of the last one settled; neighbours often share them
+  return { done = done, fail = fail, cancelled = cancelled, back = back }
+end)
 
 local function settle(i, name)
   local ref, stamp, verdict, detail = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 4]
-  if name ~= bucket_name then bucket_name, cname = name, class_of(name) end
-  if verdict == 'done' and is_plain(cname) and not anyone_waits() then
-    gone[#gone + 1] = JOB .. ref
-    return count(cname, 'done', 1)
-  end
-  release(name, ref)
+  local cname = class_of(name)
+  returns().release(name, ref)
   if verdict == 'done' then
-    done(name, cname, ref, stamp, detail)
+    fates().done(name, cname, ref, stamp, detail)
   elseif verdict == 'fail' or verdict == 'dead' then
-    fail(name, cname, ref, stamp, detail, verdict == 'dead')
+    fates().fail(name, cname, ref, stamp, detail, verdict == 'dead')
   elseif verdict == 'cancelled' then
-    cancelled(name, cname, ref, stamp, detail)
+    fates().cancelled(name, cname, ref, stamp, detail)
   else
-    back(name, cname, ref, verdict == 'stale')
+    fates().back(name, cname, ref, verdict == 'stale')
   end
 end
 
-local refs = {}
-for i = 2, #ARGV, FIELDS do refs[#refs + 1] = ARGV[i] end
-local outs = call('HMGET', OUT, unpack(refs))
-local results, taken, seen = {}, {}, {}
+if #taken > 0 then call('HDEL', OUT, unpack(taken)) end
 for n, ref in ipairs(refs) do
-  local had, _, name = match(outs[n] or '', OUT_ENTRY)
   local at = FIELDS * n - 3
-  results[n] = (had == ARGV[at + 1] and not seen[ref]) and 1 or 0
   if results[n] == 1 then
-    seen[ref] = name
-    taken[#taken + 1] = ref
+    settle(at, seen[ref])
   elseif class(ARGV[at + 3]) then
     count(ARGV[at + 3], 'refused', 1)
   end
 end
-if #taken > 0 then call('HDEL', OUT, unpack(taken)) end
-for n, ref in ipairs(refs) do
-  if results[n] == 1 then settle(FIELDS * n - 3, seen[ref]) end
-end
-if #gone > 0 then call('DEL', unpack(gone)) end
 finish()
 return results

@@ -13,6 +13,7 @@ local b = bucket(name)
 local c = class(b.class)
 local wait = b.started and max(0, min(b.started, longest) + c.T) or 0 -- further ahead only when the clock was set back
 if wait > longest then return { -1 } end
+set_aside(b)
 b.started = wait
 set(b, 'started', slot_text(wait))
 finish()
