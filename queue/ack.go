@@ -65,10 +65,10 @@ type ackError struct{ ack Ack }
 
 func (e *ackError) Error() string { return "queue: the class asks for ack " + string(e.ack) }
 
-// ackBook remembers for a while what classes ask for, so that most submissions are sent once.
+// ackBook remembers for a while what classes ask for, so that most submissions are sent once. Most classes ask for nothing,
+// and then there is nothing in it to look for.
 type ackBook struct {
-	mu      sync.Mutex
-	classes map[string]learnt
+	classes sync.Map // class -> learnt
 }
 
 type learnt struct {
@@ -80,25 +80,21 @@ type learnt struct {
 // that long.
 const ackMemory = time.Minute
 
-func newAckBook() *ackBook { return &ackBook{classes: map[string]learnt{}} }
-
 // known is what a class asks for, empty when that is not known or nothing special.
 func (b *ackBook) known(class string) Ack {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l, ok := b.classes[class]
-	if ok && time.Since(l.at) > ackMemory {
-		delete(b.classes, class)
+	v, ok := b.classes.Load(class)
+	if !ok {
+		return ""
+	}
+	l := v.(learnt)
+	if time.Since(l.at) > ackMemory {
+		b.classes.CompareAndDelete(class, l)
 		return ""
 	}
 	return l.ack
 }
 
-func (b *ackBook) learn(class string, ack Ack) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.classes[class] = learnt{ack, time.Now()}
-}
+func (b *ackBook) learn(class string, ack Ack) { b.classes.Store(class, learnt{ack, time.Now()}) }
 
 // door is where a submission is collected with others of its kind.
 func (c *Client) door(s *submission) *door {

@@ -95,7 +95,7 @@ func Open(ctx context.Context, rdb redis.UniversalClient, o Options) (*Client, e
 		c.tags = append(c.tags, "{"+o.Prefix+":"+strconv.Itoa(i)+"}")
 		c.doors = append(c.doors, newDoor(c, flightKind{shard: i}))
 	}
-	c.acks, c.store, c.hall = newAckBook(), newStoreGauge(c, o.StoreShare), newHall(c)
+	c.acks, c.store, c.hall = new(ackBook), newStoreGauge(c, o.StoreShare), newHall(c)
 	return c, c.scripts.load(ctx, rdb)
 }
 

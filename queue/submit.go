@@ -353,14 +353,18 @@ func (s *submission) read(r reply) (Receipt, error) {
 }
 
 func (s *submission) receiptOf(status Status, r reply) Receipt {
-	position, dropped, _ := strings.Cut(r.text(1), " ")
+	position, dropped := r.int(1), ""
+	if text, ok := r[1].(string); ok { // another one was dropped for it
+		first, rest, _ := strings.Cut(text, " ")
+		position, dropped = parseInt(first), rest
+	}
 	ack := s.ack
 	if ack == "" {
 		ack = AckMemory
 	}
 	wait, at := time.Duration(r.int(4))*time.Microsecond, time.UnixMicro(r.int(5)).UTC()
 	return Receipt{
-		Status: status, Position: int(parseInt(position)), Dropped: dropped, Ack: ack, Level: int(r.int(2)), Capacity: int(r.int(3)),
+		Status: status, Position: int(position), Dropped: dropped, Ack: ack, Level: int(r.int(2)), Capacity: int(r.int(3)),
 		EstimatedStart: at.Add(wait), Wait: wait,
 	}
 }
