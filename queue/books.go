@@ -25,6 +25,8 @@ type Books struct {
 	// Retried are the returns that followed a failed attempt; Revived are dead jobs that were sent round again.
 	Retried int64 `json:"retried"`
 	Revived int64 `json:"revived"`
+	// Held are the returns after which a bucket or the class was held, since the called service asked for it.
+	Held int64 `json:"held"`
 	// DeadDropped were removed by the class's own bounds, DeadPurged by an operator.
 	DeadDropped int64 `json:"dead_dropped"`
 	DeadPurged  int64 `json:"dead_purged"`
@@ -51,6 +53,7 @@ func (b *Books) add(h fields) {
 	b.Departed += h.int("departed")
 	b.Returned += h.int("returned")
 	b.Stale += h.int("stale")
+	b.Held += h.int("held")
 	b.Done += h.int("done")
 	b.Dead += h.int("dead")
 	b.Expired += h.int("expired")

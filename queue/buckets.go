@@ -35,6 +35,10 @@ type Bucket struct {
 	Draining bool
 	// Hold is until when the bucket is closed, by an operator or because its head waits out a backoff; zero when it is not.
 	Hold time.Time
+	// HoldReason is why: what the service said, an operator, or the backoff of the head.
+	HoldReason string
+	// Adapted is how the bucket follows what its service bears; nil when it lets jobs go at the class's rate.
+	Adapted *Adapted
 	// Out is how many of its jobs are out, -1 when the class does not count them (max_in_flight, order hold).
 	Out int
 	// Sick says why workers set the bucket aside; resume it when that is mended.
@@ -51,21 +55,23 @@ func (b Bucket) MarshalJSON() ([]byte, error) {
 		out = &b.Out
 	}
 	return json.Marshal(struct {
-		Class    string `json:"class"`
-		Key      string `json:"key"`
-		Level    int    `json:"level"`
-		Capacity int    `json:"capacity"`
-		Line     int    `json:"line"`
-		Later    int    `json:"later"`
-		Rate     Rate   `json:"rate"`
-		Due      string `json:"due,omitempty"`
-		Hold     string `json:"hold,omitempty"`
-		Paused   bool   `json:"paused"`
-		Draining bool   `json:"draining,omitempty"`
-		Out      *int   `json:"out,omitempty"`
-		Sick     string `json:"sick,omitempty"`
+		Class      string   `json:"class"`
+		Key        string   `json:"key"`
+		Level      int      `json:"level"`
+		Capacity   int      `json:"capacity"`
+		Line       int      `json:"line"`
+		Later      int      `json:"later"`
+		Rate       Rate     `json:"rate"`
+		Due        string   `json:"due,omitempty"`
+		Hold       string   `json:"hold,omitempty"`
+		HoldReason string   `json:"hold_reason,omitempty"`
+		Adapted    *Adapted `json:"adapted,omitempty"`
+		Paused     bool     `json:"paused"`
+		Draining   bool     `json:"draining,omitempty"`
+		Out        *int     `json:"out,omitempty"`
+		Sick       string   `json:"sick,omitempty"`
 	}{
-		b.Class, b.Key, b.Level, b.Capacity, b.Line, b.Later, b.Rate, shownTime(b.Due), shownTime(b.Hold),
+		b.Class, b.Key, b.Level, b.Capacity, b.Line, b.Later, b.Rate, shownTime(b.Due), shownTime(b.Hold), b.HoldReason, b.Adapted,
 		b.Paused, b.Draining, out, b.Sick,
 	})
 }
@@ -130,7 +136,7 @@ func (s Buckets) read(ctx context.Context, shard int, settings Class, names []re
 			pipe.ZCard(ctx, s.c.key(shard, "line", name)),
 			pipe.ZCard(ctx, s.c.key(shard, "later", name)),
 			pipe.SCard(ctx, s.c.key(shard, "flight", name)),
-			pipe.HMGet(ctx, s.c.key(shard, "bucket", name), "slot", "paused", "draining", "hold", "backoff"),
+			pipe.HMGet(ctx, s.c.key(shard, "bucket", name), "slot", "paused", "draining", "hold", "backoff", "hold_reason", "adapted"),
 			pipe.HGet(ctx, s.c.tags[shard]+":sick", name),
 		}
 	}
@@ -148,13 +154,13 @@ func (s Buckets) read(ctx context.Context, shard int, settings Class, names []re
 		if settings.bounded() {
 			states[i].Out = int(asked[i].flight.Val())
 		}
-		states[i].readOwn(asked[i].own.Val(), clock.Val())
+		states[i].readOwn(settings, asked[i].own.Val(), clock.Val())
 	}
 	return states, nil
 }
 
 // readOwn reads the fields of the bucket's own hash.
-func (b *Bucket) readOwn(own []any, now time.Time) {
+func (b *Bucket) readOwn(class Class, own []any, now time.Time) {
 	text := func(i int) string {
 		if i < len(own) {
 			if s, ok := own[i].(string); ok {
@@ -163,21 +169,40 @@ func (b *Bucket) readOwn(own []any, now time.Time) {
 		}
 		return ""
 	}
+	b.Adapted = readAdapted(text(6), class, now)
 	if slot := text(0); slot != "" {
-		b.Due = dueAfter(slot, b.Rate)
+		b.Due = dueAfter(slot, b.interval(class))
 	}
 	b.Paused = b.Paused || text(1) != ""
 	b.Draining = b.Draining || text(2) != ""
 	backoff, _, _ := strings.Cut(text(4), " ")
-	if until := max(parseInt(text(3)), parseInt(backoff)); until > now.UnixMicro() {
-		b.Hold = time.UnixMicro(until).UTC()
+	b.holdUntil(now, parseInt(text(3)), cmp.Or(text(5), "an operator"))
+	b.holdUntil(now, parseInt(backoff), "its head waits out a backoff")
+	b.holdUntil(now, class.Hold.UnixMicro(), class.HoldReason)
+}
+
+// holdUntil notes a hold, if it is the longest.
+func (b *Bucket) holdUntil(now time.Time, until int64, reason string) {
+	if until > now.UnixMicro() && until > b.Hold.UnixMicro() {
+		b.Hold, b.HoldReason = time.UnixMicro(until).UTC(), reason
 	}
 }
 
+// interval of the bucket in microseconds, as it is now.
+func (b *Bucket) interval(class Class) float64 {
+	t := float64(b.Rate.Period.Microseconds()) / float64(b.Rate.Limit)
+	switch _, high := class.Adapt.shares(class.Rate); {
+	case b.Adapted != nil:
+		return t / b.Adapted.Now
+	case class.Adapt.on():
+		return t / high
+	}
+	return t
+}
+
 // dueAfter is slot + T, rounded up to a microsecond.
-func dueAfter(slot string, rate Rate) time.Time {
+func dueAfter(slot string, interval float64) time.Time {
 	whole, decimals, _ := strings.Cut(slot, ".")
-	interval := float64(rate.Period.Microseconds()) / float64(rate.Limit)
 	fraction := float64(parseInt(decimals)) / math.Pow10(len(decimals))
 	return time.UnixMicro(parseInt(whole) + int64(math.Ceil(interval+fraction))).UTC()
 }

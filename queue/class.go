@@ -53,6 +53,11 @@ type Class struct {
 	Ack Ack
 	// Pace says how exactly starts keep the interval. Defaults to [PaceNormal].
 	Pace Pace
+	// Adapt lets the rate of each bucket follow what the called service bears, below Rate; the zero value is off.
+	Adapt Adapt
+	// Hold is until when the class is closed, and HoldReason why; zero when it is not. It is not a setting: see [Classes.Hold].
+	Hold       time.Time
+	HoldReason string
 	// Paused tells whether the class is closed until it is resumed. It is not a setting: see [Classes.Pause].
 	Paused bool
 	// Draining tells whether the class admits nothing until it is resumed. It is not a setting: see [Classes.Drain].
@@ -171,6 +176,9 @@ func (c Class) Validate() error {
 	if _, err := ParseAck(string(c.Ack)); err != nil {
 		bad = append(bad, strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": "))
 	}
+	if err := c.Adapt.validate(c.Rate); err != nil {
+		bad = append(bad, err.Error())
+	}
 	check(c.Pace == PaceNormal || c.Pace == PaceStrict, "pace %q is neither normal nor strict", clip(string(c.Pace)))
 	for _, host := range c.HTTP.Hosts {
 		check(host != "" && !strings.ContainsAny(host, "/ @\r\n\t"), "http.hosts: %q is not a host or host:port", clip(host))
@@ -211,6 +219,10 @@ type classJSON struct {
 	Dead        deadJSON  `json:"dead"`
 	Ack         Ack       `json:"ack"`
 	Pace        Pace      `json:"pace"`
+	Adapt       *Adapt    `json:"adapt,omitempty"`
+
+	Hold       string `json:"hold,omitempty"`
+	HoldReason string `json:"hold_reason,omitempty"`
 
 	Paused   bool  `json:"paused"`
 	Draining bool  `json:"draining"`
@@ -241,6 +253,10 @@ func (c Class) MarshalJSON() ([]byte, error) {
 		},
 		MaxCrashes: c.MaxCrashes, Dead: deadJSON{c.Dead.Max, duration(c.Dead.Keep)}, Ack: c.Ack, Pace: c.Pace,
 		Paused: c.Paused, Draining: c.Draining, Version: c.Version,
+		Hold: shownTime(c.Hold), HoldReason: c.HoldReason,
+	}
+	if c.Adapt.on() {
+		j.Adapt = &c.Adapt
 	}
 	if c.MaxWait > 0 {
 		j.MaxWait = duration(c.MaxWait)
@@ -278,6 +294,7 @@ func (c Class) settings() []string {
 		"dead_keep", fmt.Sprint(c.Dead.Keep.Microseconds()),
 		"ack", string(c.Ack),
 		"pace", string(c.Pace),
+		"adapt", c.Adapt.field(c.Rate),
 		// For people who look; and a value of more than 64 bytes makes Redis keep the fields in a table, which it
 		// reads faster than a list of them.
 		"note", "written by Classes.Put, the same in all shards; durations are microseconds",
@@ -297,6 +314,12 @@ func readClass(name string, h map[string]string) (Class, error) {
 		c.Retention = r.micros("retention")
 		c.Retry = Retry{int(r.int("max_attempts")), r.micros("backoff"), r.micros("max_backoff"), Order(h["order"])}
 		c.Dead = DeadLimits{int(r.int("dead_max")), r.micros("dead_keep")}
+	}
+	if h["adapt"] != "" {
+		c.Adapt = readAdapt(h["adapt"])
+	}
+	if until := r.int("hold"); until > time.Now().UnixMicro() {
+		c.Hold, c.HoldReason = time.UnixMicro(until).UTC(), h["hold_reason"]
 	}
 	if h["http"] != "" {
 		if err := json.Unmarshal([]byte(h["http"]), &c.HTTP); err != nil {

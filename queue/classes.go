@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Classes reads and changes the settings of classes, on all shards.
@@ -152,12 +153,33 @@ func (s Classes) Pause(ctx context.Context, name string) error { return s.all(ct
 // Drain admits nothing more to a class and lets its buckets empty, until Resume.
 func (s Classes) Drain(ctx context.Context, name string) error { return s.all(ctx, "drain", name) }
 
+// Hold closes all buckets of a class until a time, in place of any hold of the class before; submissions go on. reason is
+// shown to people. Nothing is made up for afterwards.
+func (s Classes) Hold(ctx context.Context, name string, until time.Time, reason string) error {
+	return s.hold(ctx, name, until, reason, 0)
+}
+
+// HoldMore is Hold for a called service that asked for it: a hold that ends later stays.
+func (s Classes) HoldMore(ctx context.Context, name string, until time.Time, reason string) error {
+	return s.hold(ctx, name, until, reason, 1)
+}
+
+func (s Classes) hold(ctx context.Context, name string, until time.Time, reason string, longer int) error {
+	if y := until.Year(); y < 1970 || y > 2200 {
+		return fmt.Errorf("%w: hold until %s is not between the years 1970 and 2200", ErrInvalid, until.Format(time.RFC3339))
+	}
+	return s.all(ctx, "hold", name, until.UnixMicro(), cut(reason, errorMost), longer)
+}
+
+// Unhold opens a class that is held; its buckets may have holds of their own.
+func (s Classes) Unhold(ctx context.Context, name string) error { return s.all(ctx, "unhold", name) }
+
 // Resume ends a pause and a drain of the class. Nothing is made up for.
 func (s Classes) Resume(ctx context.Context, name string) error { return s.all(ctx, "resume", name) }
 
-func (s Classes) all(ctx context.Context, op, name string) error {
+func (s Classes) all(ctx context.Context, op, name string, args ...any) error {
 	for shard := range s.c.tags {
-		r, err := s.c.run(ctx, s.c.scripts.class, shard, op+" class "+name, op, name)
+		r, err := s.c.run(ctx, s.c.scripts.class, shard, op+" class "+name, append([]any{op, name}, args...)...)
 		if err != nil {
 			return err
 		}

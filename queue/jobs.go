@@ -64,7 +64,7 @@ type JobState struct {
 // Attempt is one attempt that has ended.
 type Attempt struct {
 	Number int
-	// Outcome is done, failed, crashed or cancelled.
+	// Outcome is done, failed, crashed, cancelled, or held: the called service would not take it then.
 	Outcome string
 	// Departed from the bucket, where it was Due. Started is when the handler was called, zero when that is not known.
 	Departed, Due, Started, Ended time.Time

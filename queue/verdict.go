@@ -18,6 +18,7 @@ const (
 	Dead    Outcome = "dead"      // it failed, and another attempt would be no use: the job is kept with its error
 	Back    Outcome = "back"      // it did not start: the job returns to the head of its bucket
 	Stopped Outcome = "cancelled" // it was cancelled while it ran
+	Held    Outcome = "held"      // the called service asked to be left alone: the job returns to the head, and its bucket is held
 )
 
 // Verdict settles one departure.
@@ -30,6 +31,11 @@ type Verdict struct {
 	Stale bool
 	// RetryAfter is the time before the next attempt that a Failed one named itself; nil: the class's backoff.
 	RetryAfter *time.Duration
+	// Hold is how long a Held one keeps its bucket closed, at most 720 h; Error is the reason. HoldClass closes all buckets of
+	// the class in this shard: tell the others with [Classes.HoldMore]. Throttled says that the service refused for the rate, so
+	// that a bucket whose class adapts slows down.
+	Hold                 time.Duration
+	HoldClass, Throttled bool
 	// Due is the departure's; Started is when the handler was called, by the server's time, zero if not known.
 	Due, Started time.Time
 	// Result is what the handler wrote, at most [ResultMost] bytes of it. It is for Await, and kept for the class's retention.
@@ -59,6 +65,15 @@ func (v *Verdict) detail() (outcome, detail string) {
 			return "stale", ""
 		}
 		return "back", ""
+	case Held:
+		cuts, scope := 0, "bucket"
+		if v.Throttled {
+			cuts = 1
+		}
+		if v.HoldClass {
+			scope = "class"
+		}
+		return "held", fmt.Sprintf("%s %d %d %s\n%s", times, max(0, v.Hold.Microseconds()), cuts, scope, cut(v.Error, errorMost))
 	case Stopped:
 		return "cancelled", times + "\n" + cut(v.Error, errorMost)
 	default:

@@ -24,6 +24,7 @@ type stage struct {
 	log       *slog.Logger
 	slots     *slots
 	suspect   *token
+	holds     *holds
 	settles   []*settler
 	staleRun  atomic.Int64 // stale departures in a row
 
@@ -42,7 +43,7 @@ func newStage(s *Scheduler, h asynq.Handler) *stage {
 	empty := make(chan struct{})
 	close(empty)
 	return &stage{
-		handler: h, freshness: s.o.Freshness, log: s.o.Logger, slots: s.slots, suspect: s.suspect,
+		handler: h, freshness: s.o.Freshness, log: s.o.Logger, slots: s.slots, suspect: s.suspect, holds: s.holds,
 		settles: s.settles,
 		aborted: aborted, abort: abort, empty: empty,
 		attempts: map[string]*attempt{}, last: map[string]*attempt{}, returning: map[string]map[*attempt]struct{}{},
@@ -130,6 +131,9 @@ func (st *stage) settle(a *attempt, v queue.Verdict) {
 		var taken func()
 		if v.Outcome == queue.Back {
 			taken = st.goBack(a)
+		}
+		if v.Outcome == queue.Held {
+			st.hold(a, v)
 		}
 		st.settles[a.shard].add(v, taken)
 	}

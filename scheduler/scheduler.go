@@ -19,6 +19,10 @@
 //
 //	asynq.SkipRetry in its chain       another attempt would be no use: the job is dead at once
 //	RetryAfter() time.Duration         the backoff of this failure, in place of the class's
+//	Hold() (d time.Duration, class bool)
+//	                                   the called service asked to be left alone: the job returns to the head of its
+//	                                   bucket, which is held for d (class: all buckets of the class are); not a failure
+//	Throttled() bool                   true, beside Hold: it refused for the rate, so that a class that adapts slows down
 //	GiveBack() bool                    true: the attempt did not start; the job returns to the head of its bucket
 //
 // # Crashes
@@ -98,6 +102,7 @@ type Scheduler struct {
 	stage   *stage
 	drains  []*drain
 	settles []*settler
+	holds   *holds
 	suspect *token // one suspect at a time, over all shards
 }
 
@@ -125,6 +130,7 @@ func New(client *queue.Client, handler asynq.Handler, o Options) (*Scheduler, er
 	}
 	s := &Scheduler{
 		o: o, client: client, name: workerName(), slots: newSlots(o.Concurrency), feed: feed, suspect: newToken(),
+		holds: newHolds(client.Classes(), o.Logger),
 	}
 	for shard := range client.Shards() {
 		outlet := client.Outlet(s.name, shard)
@@ -190,6 +196,7 @@ func (s *Scheduler) stop() error {
 	}
 	s.stage.wait(time.Second)
 	beating()
+	s.holds.wait()
 
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()

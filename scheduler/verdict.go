@@ -40,23 +40,59 @@ func (st *stage) verdict(a *attempt, err error) queue.Verdict {
 	if errors.Is(err, errStopped) || errors.Is(err, errLost) {
 		return queue.Verdict{Outcome: queue.Back} // the worker's end, not the job's failure
 	}
-	v.Outcome, v.Error = queue.Failed, strings.TrimSuffix(err.Error(), ": "+asynq.SkipRetry.Error())
-	switch after, ok := errors.AsType[interface {
-		error
-		RetryAfter() time.Duration
-	}](err); {
-	case errors.Is(err, errCancelled):
-		v.Outcome = queue.Stopped
-	case errors.Is(err, asynq.SkipRetry):
-		v.Outcome = queue.Dead
-	case ok:
-		delay := after.RetryAfter()
-		v.RetryAfter = &delay
+	v.Error = strings.TrimSuffix(err.Error(), ": "+asynq.SkipRetry.Error())
+	st.fate(&v, err)
+	if v.Outcome == queue.Held {
+		return v // hold has the word
 	}
 	st.log.LogAttrs(context.Background(), slog.LevelInfo, "attempt failed", slog.String("ref", a.Ref),
 		slog.String("class", a.Class), slog.String("type", a.Type), slog.Int("attempt", a.Attempt),
 		slog.String("outcome", string(v.Outcome)), slog.String("error", v.Error))
 	return v
+}
+
+// fate is what becomes of an attempt that has not succeeded.
+func (st *stage) fate(v *queue.Verdict, err error) {
+	v.Outcome = queue.Failed
+	switch {
+	case errors.Is(err, errCancelled):
+		v.Outcome = queue.Stopped
+		return
+	case errors.Is(err, asynq.SkipRetry):
+		v.Outcome = queue.Dead
+		return
+	}
+	if held, ok := errors.AsType[interface {
+		error
+		Hold() (d time.Duration, class bool)
+	}](err); ok {
+		v.Outcome = queue.Held
+		v.Hold, v.HoldClass = held.Hold()
+		throttled, ok := errors.AsType[interface {
+			error
+			Throttled() bool
+		}](err)
+		v.Throttled = ok && throttled.Throttled()
+		return
+	}
+	if after, ok := errors.AsType[interface {
+		error
+		RetryAfter() time.Duration
+	}](err); ok {
+		delay := after.RetryAfter()
+		v.RetryAfter = &delay
+	}
+}
+
+// hold says that a called service asked to be left alone, and tells the other shards when it is the whole class that is.
+func (st *stage) hold(a *attempt, v queue.Verdict) {
+	until := a.clock.server(time.Now()).Add(v.Hold)
+	st.log.LogAttrs(context.Background(), slog.LevelInfo, "service asked for a hold", slog.String("ref", a.Ref),
+		slog.String("class", a.Class), slog.String("key", a.Key), slog.Bool("whole_class", v.HoldClass),
+		slog.Time("until", until), slog.String("reason", v.Error))
+	if v.HoldClass {
+		st.holds.class(a.Class, until, v.Error)
+	}
 }
 
 // begin says that a handler is being called. It is not when the attempt has been cancelled before.

@@ -49,14 +49,14 @@ local otherwise = lazy(function()
   -- fits_at is when a job that may join the line from an offset on would wait no longer than it may, if it came back alone,
   -- and not before another offset. free is the slot behind all that is in line by then: who joins takes one.
   local function fits_at(b, c, from, wait, at)
-    local free = next_start(b, c) + b.line * c.T
+    local free = next_start(b, c) + b.line * b.T
     if free > from + wait then at = max(at, free - wait) end
     if b.later == 0 then return at end
     local v = call('ZRANGE', P .. ':later:' .. b.name, 0, BATCH - 1, 'WITHSCORES')
     for i = 2, #v, 2 do
       local joins = score(v[i]) - now
       if joins > max(ceil(at), from) then break end
-      free = max(free, joins) + c.T
+      free = max(free, joins) + b.T
       if free > from + wait then at = max(at, free - wait) end
     end
     return at
@@ -65,7 +65,7 @@ local otherwise = lazy(function()
   -- refuse answers every kind of no-room. at is the offset to come back at, nil when nobody can tell.
   local function refuse(kind, word, b, c, at, room)
     count(b.class, 'rejected_' .. word, 1)
-    answer(kind, at and max(0, ceil(at)) or -1, b.line + b.later, c.capacity, ceil(c.T),
+    answer(kind, at and max(0, ceil(at)) or -1, b.line + b.later, c.capacity, ceil(b.T),
       now + ceil(room or 0))
   end
 
@@ -78,8 +78,8 @@ local otherwise = lazy(function()
     local expected = seldom().room_at(b, c, max(due(b, c), b.hold or -math.huge)) -- stands still while nobody drains
     local told = earliest
     if b.told then
-      told = max(b.told + c.T, earliest)
-      if told > earliest + (c.capacity + 1 / 16) * c.T then told = earliest end -- a little more, since told was rounded up
+      told = max(b.told + b.T, earliest)
+      if told > earliest + (c.capacity + 1 / 16) * b.T then told = earliest end -- a little more, since told was rounded up
     end
     b.told = told
     set(b, 'told', int(now + ceil(told)))
@@ -87,7 +87,7 @@ local otherwise = lazy(function()
   end
 
   local function refuse_class(b, c)
-    local at = not c.paused and (first(P .. ':due:' .. b.class) or c.T) or nil
+    local at = not c.paused and (first(P .. ':due:' .. b.class) or b.T) or nil
     if at == math.huge then at = nil end
     refuse(CLASS_FULL, 'class_full', b, c, at, at)
   end
@@ -110,7 +110,7 @@ end)
 -- spread gives an idle bucket its phase. Only buckets that would be due at once are moved.
 local function spread(b, c)
   if b.line + b.later > 0 or due(b, c) > 0 then return end
-  set_slot(b, min(joined * SPREAD, c.T / 4) - c.T)
+  set_slot(b, min(joined * SPREAD, b.T / 4) - b.T)
   joined = joined + 1
 end
 
@@ -204,7 +204,7 @@ local function admit(i, fresh)
   local ahead = b.line
   if b.later > 0 then ahead = ahead + call('ZCOUNT', P .. ':later:' .. b.name, '-inf', now + not_before) end
   if full then ahead = max(ahead - 1, 0) end -- the first of them goes
-  local start = max(next_start(b, c) + ahead * c.T, not_before)
+  local start = max(next_start(b, c) + ahead * b.T, not_before)
   local expires = max_wait > 0 and not_before + max_wait or nil
   if expires and start > expires then
     local at = not (b.paused or c.paused) and otherwise().fits_at(b, c, not_before, max_wait, 0) or nil

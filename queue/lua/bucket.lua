@@ -49,9 +49,11 @@ local function operate(name)
   elseif op == 'hold' then
     b.hold = time - now
     set(b, 'hold', time)
+    set(b, 'hold_reason', 'an operator')
   elseif op == 'unhold' then
     b.hold, b.backoff = nil, nil
     clear(b, 'hold')
+    clear(b, 'hold_reason')
     clear(b, 'backoff')
   elseif op == 'purge' then
     purge(b, class(b.class))

@@ -13,10 +13,25 @@ end
 -- apart reads what few buckets have.
 local function apart(b)
   b.later = call('ZCARD', P .. ':later:' .. b.name)
-  local v = call('HMGET', P .. ':bucket:' .. b.name, 'draining', 'backoff', 'started')
+  local v = call('HMGET', P .. ':bucket:' .. b.name, 'draining', 'backoff', 'started', 'adapted')
   b.draining = v[1]
   b.backoff = v[2] and match(v[2], '^%S+') - now or nil -- until when its head, held back by order hold, waits
   b.started = v[3] and offset_of(v[3]) -- the last start of a class with strict pace
+  b.adapted = v[4]
+end
+
+-- adapt sets the interval of a bucket whose rate follows what its service bears. What was adapted is the share of the rate
+-- after the last cut, when that was (us), how long (us) it takes to rise from nothing to all, and what the service bore.
+-- It rises with time alone, so that there is nothing to write on the way, and an idle bucket forgets in the end.
+local function adapt(b, c)
+  local share = c.fastest
+  if b.adapted then
+    local low, at, rise = match(b.adapted, '^(%S+) (%S+) (%S+)')
+    share = max(c.slowest, min(c.fastest, low + (now - at) / rise))
+    b.recovers = (c.fastest - low) * rise - (now - at)
+  end
+  b.share = share
+  b.T = c.T / share
 end
 
 -- bucket loads a bucket once per call. slot is an offset from now, or nil when nothing is remembered. aside tells whether
@@ -41,7 +56,9 @@ local function bucket(name)
     line = call('ZCARD', P .. ':line:' .. name),
     later = 0,
   }
+  if c then b.T = c.T end
   if v[5] then apart(b) end
+  if c and c.slowest then adapt(b, c) end
   if v[1] then b.slot = offset_of(v[1]) end
   if b.slot and b.slot > 0 then -- the clock was set back: nothing can have left later than now
     b.slot = 0
@@ -89,8 +106,8 @@ end
 -- due is the offset of the earliest next departure: slot + T with the T of now, so that a changed rate counts at once. No
 -- slot is later than now, so that a clock set back does not close a bucket.
 local function due(b, c)
-  local at = b.slot and b.slot + c.T or 0
-  if epoch and made_in(c) ~= since then return max(at, epoch + c.T) end -- nothing of a class made after it has left before
+  local at = b.slot and b.slot + b.T or 0
+  if epoch and made_in(c) ~= since then return max(at, epoch + b.T) end -- nothing of a class made after it has left before
   return at
 end
 
@@ -105,14 +122,15 @@ end
 
 -- next_start is when the head of the line would leave.
 local function next_start(b, c)
-  return max(due(b, c), b.hold or 0, b.backoff or 0, 0)
+  local at = max(due(b, c), b.hold or 0, b.backoff or 0, 0)
+  return c.hold and max(at, c.hold) or at
 end
 
 -- join adds a member to the line at an offset. A bucket earns no credit while it is empty.
 local function join(b, c, offset, number, member)
   if b.line == 0 then
     b.changed = true
-    if not b.slot or b.slot < offset - c.T then set_slot(b, offset - c.T) end
+    if not b.slot or b.slot < offset - b.T then set_slot(b, offset - b.T) end
   end
   b.line = b.line + 1
   local n = b.added
@@ -159,23 +177,33 @@ local function first(key)
   return v[2] and score(v[2]) - now or nil
 end
 
--- opening is the offset at which depart should next look at a bucket; math.huge for never.
-local function opening(b, c)
-  if b.line + b.later == 0 and b.draining and not c.removed then return math.huge end
-  local at = opens(b, c)
-  if c.removed then at = max(due(b, c), b.hold or 0) end
-  if b.line == 0 and b.later > 0 then at = max(at, first(P .. ':later:' .. b.name) or 0) end
-  if b.aside and b.line + b.later > 0 then
-    local expires = first(P .. ':expiry:' .. b.name)
-    if expires then at = min(at, expires + c.catch_up + 1) end
-  end
+-- means_until is how long what is stored of a bucket without jobs means something.
+local function means_until(b, c)
+  local at = max(due(b, c), b.hold or 0)
+  if b.started then at = max(at, b.started + b.T) end
+  if b.recovers and c.slowest then at = max(at, b.recovers) end
   return at
 end
 
 -- forgettable tells whether a bucket has nothing that must be remembered.
 local function forgettable(b, c)
   if b.line + b.later > 0 or ((b.paused or b.draining) and not c.removed) then return false end
-  return max(due(b, c), b.hold or 0, b.started and b.started + c.T or 0) <= 0
+  return means_until(b, c) <= 0
+end
+
+-- opening is the offset at which depart should next look at a bucket; math.huge for never.
+local function opening(b, c)
+  if b.line + b.later == 0 then
+    if (b.paused or b.draining) and not c.removed then return math.huge end
+    return means_until(b, c)
+  end
+  local at = c.removed and max(due(b, c), b.hold or 0) or opens(b, c)
+  if b.line == 0 then at = max(at, first(P .. ':later:' .. b.name) or 0) end
+  if b.aside then
+    local expires = first(P .. ':expiry:' .. b.name)
+    if expires then at = min(at, expires + c.catch_up + 1) end
+  end
+  return at
 end
 
 -- write_fields stores what changed of a bucket; mostly that is its slot alone.
@@ -223,6 +251,7 @@ local function reindex_class(cname, quiet)
   end
   local was = call('ZSCORE', P .. ':due', cname)
   local at = c and c.paused and math.huge or score(v[2])
+  if c and c.hold then at = max(at, int(now + c.hold) + 0) end
   if was and score(was) == at then return end
   call('ZADD', P .. ':due', at == math.huge and '+inf' or int(at), cname)
   if not quiet and at < math.huge and (not was or at < score(was)) then

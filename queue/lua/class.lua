@@ -2,7 +2,8 @@
 --
 -- KEYS[1]  the shard's hash tag
 -- ARGV     put, class, version (refused unless newer than the stored one), then field and value pairs
---          pause | resume | drain, class
+--          pause | resume | drain | unhold, class
+--          hold, class, until (us), reason, longer (1: only if that is later than it is held already)
 --          rm, class (refused while it has jobs; buckets that must still remember a slot keep the settings until then)
 --          purge_dead, class, then refs; without them the oldest 100
 --          trim, class, the most dead jobs to keep in this shard (-1: as many as the class keeps)
@@ -14,7 +15,8 @@ local op, cname = ARGV[1], ARGV[2]
 local key = P .. ':class:' .. cname
 call('DEL', P .. ':-')
 
-local USUAL = { overflow = 'reject', retention = '0', order = 'park', max_in_flight = '0', max_crashes = '3', ack = 'memory', pace = 'normal' }
+local USUAL = { overflow = 'reject', retention = '0', order = 'park', max_in_flight = '0', max_crashes = '3', ack = 'memory', pace = 'normal',
+  adapt = '', hold = '' }
 
 -- mark_special tells the other scripts whether there is more to read of a class than what all have (see particular).
 local function mark_special(special)
@@ -44,7 +46,7 @@ if op == 'rm' then
   local dead = call('ZCARD', P .. ':dead:' .. cname)
   if waiting + out + dead > 0 then return { 'busy', waiting, out, dead } end
   call('HSET', key, 'removed', '1')
-  call('HDEL', key, 'paused', 'draining') -- depart must see its empty buckets off, and a class made anew is open
+  call('HDEL', key, 'paused', 'draining', 'hold', 'hold_reason') -- depart must see its empty buckets off, and a class made anew is open
   reindex_class(cname)
   return { 'ok' }
 end
@@ -85,6 +87,13 @@ if op == 'pause' then
   call('HSET', key, 'paused', '1')
 elseif op == 'drain' then
   call('HSET', key, 'draining', '1')
+elseif op == 'unhold' then
+  call('HDEL', key, 'hold', 'hold_reason')
+elseif op == 'hold' then
+  local stored = (call('HGET', key, 'hold') or 0) + 0
+  if ARGV[5] ~= '1' or ARGV[3] + 0 > stored then
+    call('HSET', key, 'hold', ARGV[3], 'hold_reason', ARGV[4], 'special', '1')
+  end
 else
   call('HDEL', key, 'paused', 'draining')
 end

@@ -97,14 +97,14 @@ end
 
 -- next_slot is the slot of a departure that is due at an offset. What came later than the catch-up allows is lost, not
 -- made up. It is never ahead of now: a producer is told what follows from it.
-local function next_slot(c, at)
+local function next_slot(b, c, at)
   if not late(c, at) then return at end
-  return min(-c.catch_up + min(behind * SPREAD, c.T / 10), 0)
+  return min(-c.catch_up + min(behind * SPREAD, b.T / 10), 0)
 end
 
 local function take_slot(b, c)
   local at = due(b, c)
-  set_slot(b, next_slot(c, at))
+  set_slot(b, next_slot(b, c, at))
   if late(c, at) then behind = behind + 1 end
   return at
 end
@@ -112,7 +112,7 @@ end
 -- allowed is how many departures are possible at once: one and, where the interval is short, those within the catch-up.
 local function allowed(b, c)
   if opens(b, c) > 0 then return 0 end
-  local n = floor(-next_slot(c, due(b, c)) / c.T) + 1
+  local n = floor(-next_slot(b, c, due(b, c)) / b.T) + 1
   if c.bound > 0 then return min(n, c.bound - b.flight) end
   return n
 end
@@ -247,7 +247,7 @@ end
 local function serve(cname)
   local c = class(cname)
   touched[cname] = true
-  if not c or c.paused then return end
+  if not c or c.paused or (c.hold and c.hold > 0) then return end
   while taken < want and visits < BATCH and bytes > 0 do
     local n = min(want - taken, BATCH - visits)
     local names = call('ZRANGEBYSCORE', P .. ':due:' .. cname, '-inf', int(now), 'LIMIT', 0, n)

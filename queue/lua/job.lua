@@ -54,11 +54,11 @@ local function revive()
   if b.line + b.later >= c.capacity then seldom().expire(b, c) end
   if b.line + b.later >= c.capacity then
     local at = not (b.paused or c.paused) and max(0, ceil(seldom().room_at(b, c, next_start(b, c)))) or -1
-    return { 'full', at, b.line + b.later, c.capacity, ceil(c.T), name }
+    return { 'full', at, b.line + b.later, c.capacity, ceil(b.T), name }
   end
   local ahead = b.line
   if b.later > 0 then ahead = ahead + call('ZCOUNT', P .. ':later:' .. name, '-inf', int(now)) end
-  local wait = next_start(b, c) + ahead * c.T
+  local wait = next_start(b, c) + ahead * b.T
   local number = int(next_stamp())
   call('ZREM', P .. ':dead:' .. b.class, ref)
   call('HDEL', job, 'state', 'error', 'ended', 'member', 'expires')

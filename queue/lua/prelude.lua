@@ -64,7 +64,7 @@ local classes = {}
 -- particular reads the settings that most classes leave as they are. Whoever changes one of them must set special.
 local function particular(c)
   local v = call('HMGET', P .. ':class:' .. c.name, 'overflow', 'retention', 'order', 'max_in_flight', 'tracked',
-    'max_crashes', 'ack', 'pace')
+    'max_crashes', 'ack', 'pace', 'adapt', 'hold')
   c.drop_oldest = v[1] == 'drop-oldest'
   c.retention = (v[2] or 0) + 0
   c.order = v[3] or 'park'
@@ -74,6 +74,9 @@ local function particular(c)
   c.ack = v[7] or 'memory'
   c.strict = v[8] == 'strict'
   if c.strict then c.catch_up = 0 end
+  local slowest, fastest = match(v[9] or '', '^(%S+) (%S+)')
+  if slowest then c.slowest, c.fastest = slowest + 0, fastest + 0 end -- shares of the rate that its buckets adapt between
+  c.hold = v[10] and v[10] - now or nil
   return c
 end
 

@@ -109,11 +109,11 @@ local seldom = lazy(function()
   -- capacity. Where delayed jobs hold the places it is one of theirs, and none leaves before it joins.
   local function room_at(b, c, head)
     local need = b.line + b.later - c.capacity + 1
-    if need <= b.line then return head + (need - 1) * c.T end
-    local at = head + (b.line - 1) * c.T
+    if need <= b.line then return head + (need - 1) * b.T end
+    local at = head + (b.line - 1) * b.T
     local v = call('ZRANGE', P .. ':later:' .. b.name, 0, min(need - b.line, BATCH) - 1, 'WITHSCORES')
-    for i = 2, #v, 2 do at = max(at + c.T, score(v[i]) - now) end
-    return at + max(need - b.line - BATCH, 0) * c.T
+    for i = 2, #v, 2 do at = max(at + b.T, score(v[i]) - now) end
+    return at + max(need - b.line - BATCH, 0) * b.T
   end
 
   return {

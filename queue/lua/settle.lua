@@ -7,6 +7,8 @@
 --          fail, dead (for good): "due started delay jitter\nerror": the delay (us) a handler named, -1 none; jitter is a
 --          random number below a million
 --          back, stale (the same, for a departure that was no longer good): empty
+--          held (the service asked to be left alone): "due started hold cut scope\nreason": hold (us); cut is 1 when it
+--          refused for the rate, so that it adapts; scope is bucket or class
 -- returns  per departure: 1 settled, 0 refused
 -- cost     O(log n) per departure, 4 calls in all and 1 to 10 per departure that is not simply done (those: done.lua)
 local LONGEST = 720 * 3600 * 1000000 -- no delay is longer
@@ -116,7 +118,55 @@ local fates = lazy(function()
     count(cname, 'stale', 1)
   end
 
-  return { done = done, fail = fail, cancelled = cancelled, back = back }
+  -- cut lowers the rate of a bucket that adapts to a part of what its service refused. What left before the last cut says
+  -- nothing about it.
+  local CUT, RISE, SHORTEST = 0.85, 1000, 60000000 -- the part; intervals in which it rises from nothing to all, but at least us
+
+  local function cut(b, c, stamp)
+    local low, at, _, bore
+    if b.adapted then low, at, _, bore = match(b.adapted, '^(%S+) (%S+) (%S+) (%S+)') end
+    if at and stamp + 0 <= at + 0 then return end
+    bore = bore and (bore + b.share) / 2 or b.share
+    low = max(c.slowest, CUT * b.share)
+    b.adapted = format('%.6f %d %d %.6f', low, now, max(RISE * c.T, SHORTEST), bore)
+    set(b, 'adapted', b.adapted)
+    adapt(b, c)
+  end
+
+  -- hold closes a bucket, or the whole class in this shard, for as long as the service asked for, if that is longer than it
+  -- is closed already. The caller tells the other shards.
+  local function hold(b, c, wait, scope, reason)
+    if scope == 'class' then
+      if c.hold and c.hold >= wait then return end
+      c.hold = wait
+      call('HSET', P .. ':class:' .. c.name, 'hold', int(now + wait), 'hold_reason', reason, 'special', '1')
+      touched[c.name] = true
+    elseif not b.hold or b.hold < wait then
+      b.hold = wait
+      set(b, 'hold', int(now + wait))
+      set(b, 'hold_reason', reason)
+    end
+  end
+
+  -- held returns a job that its service would not take now to the head of its line. It has not failed.
+  local function held(name, cname, ref, stamp, detail)
+    local times, wait, cuts, scope, reason = match(detail, '^(%S+ %S+) (%S+) (%S+) (%S+)\n(.*)$')
+    local v = r.job_fields(ref)
+    if not v.err and v[7] then
+      local p = r.past_of(v[5])
+      r.record(JOB .. ref, p, 'held', stamp, times, WORKER, reason)
+      v[5] = r.past_text(p)
+    end
+    local b, c, back = r.comes_back(name, ref, v)
+    if not b then return end
+    count(cname, 'held', 1)
+    set_aside(b)
+    r.rejoin(b, ref, back)
+    hold(b, c, ceil(min(wait + 0, LONGEST)), scope, reason)
+    if cuts == '1' and c.slowest then cut(b, c, stamp) end
+  end
+
+  return { done = done, fail = fail, cancelled = cancelled, back = back, held = held }
 end)
 
 local function settle(i, name)
@@ -127,6 +177,8 @@ local function settle(i, name)
     fates().done(name, cname, ref, stamp, detail)
   elseif verdict == 'fail' or verdict == 'dead' then
     fates().fail(name, cname, ref, stamp, detail, verdict == 'dead')
+  elseif verdict == 'held' then
+    fates().held(name, cname, ref, stamp, detail)
   elseif verdict == 'cancelled' then
     fates().cancelled(name, cname, ref, stamp, detail)
   else

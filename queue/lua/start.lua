@@ -11,7 +11,7 @@ local had, _, name = match(call('HGET', P .. ':out:' .. worker, ref) or '', OUT_
 if had ~= stamp then return { -2 } end
 local b = bucket(name)
 local c = class(b.class)
-local wait = b.started and max(0, min(b.started, longest) + c.T) or 0 -- further ahead only when the clock was set back
+local wait = b.started and max(0, min(b.started, longest) + b.T) or 0 -- further ahead only when the clock was set back
 if wait > longest then return { -1 } end
 set_aside(b)
 b.started = wait
