@@ -15,6 +15,11 @@ func (x *explorer) maySettle(m move, v queue.Verdict) bool {
 		return m.to.over()
 	case queue.Back:
 		return x.returned(m)
+	case queue.Held:
+		if !m.to.over() {
+			x.closed[m.from.bucket] = max(x.closed[m.from.bucket], x.clock+v.Hold.Microseconds())
+		}
+		return x.returned(m)
 	}
 	if m.was.cancel {
 		return m.to.over()
@@ -112,6 +117,8 @@ func (x *explorer) pastAfter(a act, m move) pastOf {
 		switch v := a.settles[[2]string{m.ref, m.from.stamp}]; {
 		case v.Outcome == queue.Back && v.Stale:
 			p.backs++
+		case v.Outcome == queue.Held:
+			p.attempts++
 		case v.Outcome == queue.Failed || v.Outcome == queue.Dead:
 			p.attempts++
 			p.fails++

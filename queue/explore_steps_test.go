@@ -218,13 +218,17 @@ func (x *explorer) settleSome(w *exploreWorker) {
 }
 
 func (x *explorer) randomVerdict(v queue.Verdict) queue.Verdict {
-	all := []queue.Outcome{queue.Done, queue.Done, queue.Failed, queue.Failed, queue.Failed, queue.Dead, queue.Back, queue.Stopped}
+	all := []queue.Outcome{queue.Done, queue.Done, queue.Failed, queue.Failed, queue.Failed, queue.Dead, queue.Back, queue.Stopped, queue.Held}
 	v.Outcome = all[x.random.IntN(len(all))]
 	v.Stale, v.Error = v.Outcome == queue.Back && x.random.IntN(2) > 0, "it failed"
 	if x.random.IntN(2) == 0 {
 		class, _ := x.randomBucket()
 		after := x.classes[class].Rate.Interval() * time.Duration(x.random.IntN(4)) / 2
 		v.RetryAfter = &after
+	}
+	if v.Outcome == queue.Held {
+		class, _ := x.randomBucket()
+		v.Hold = x.classes[class].Rate.Interval() * time.Duration(x.random.IntN(6)) / 2
 	}
 	return v
 }

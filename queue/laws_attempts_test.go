@@ -46,13 +46,16 @@ func (w *lawWorld) verdict(rt *rapid.T, j *modelJob) queue.Verdict {
 	v := queue.Verdict{
 		Ref: j.ref, Stamp: j.stamp, Class: j.b.class.Name, Error: "no", Due: time.UnixMicro(1),
 		Outcome: rapid.SampledFrom([]queue.Outcome{
-			queue.Done, queue.Failed, queue.Failed, queue.Failed, queue.Dead, queue.Back, queue.Stopped,
+			queue.Done, queue.Failed, queue.Failed, queue.Failed, queue.Dead, queue.Back, queue.Stopped, queue.Held,
 		}).Draw(rt, "outcome"),
 		Stale: rapid.Bool().Draw(rt, "stale"),
 	}
 	if v.Outcome == queue.Failed && rapid.Bool().Draw(rt, "names a delay") {
 		after := time.Duration(rapid.Float64Range(0, 4).Draw(rt, "retry after")*j.b.class.t) * time.Microsecond
 		v.RetryAfter = &after
+	}
+	if v.Outcome == queue.Held {
+		v.Hold = time.Duration(rapid.Float64Range(0, 4).Draw(rt, "hold")*j.b.class.t) * time.Microsecond
 	}
 	return v
 }

@@ -98,6 +98,13 @@ func (m *model) settled(j *modelJob, v queue.Verdict) {
 				c.books.Stale++
 			}
 		}
+	case queue.Held:
+		j.attempts++
+		if m.comesBack(j) {
+			c.books.Held++
+			m.join(j.b, j, m.now)
+			j.b.hold = max(j.b.hold, m.now+float64(v.Hold.Microseconds()))
+		}
 	default:
 		m.failed(j, v)
 	}
