@@ -318,7 +318,7 @@ func readClass(name string, h map[string]string) (Class, error) {
 	if h["adapt"] != "" {
 		c.Adapt = readAdapt(h["adapt"])
 	}
-	if until := r.int("hold"); until > time.Now().UnixMicro() {
+	if until := r.int("hold"); until > 0 { // taken away once it is over
 		c.Hold, c.HoldReason = time.UnixMicro(until).UTC(), h["hold_reason"]
 	}
 	if h["http"] != "" {

@@ -35,6 +35,9 @@ type Job struct {
 	NotBefore time.Time `json:"-"`
 	// Ack is what the receipt must vouch for; empty means what the class asks for.
 	Ack Ack `json:"-"`
+	// Trace is handed to each attempt as it is, such as the traceparent of who submits; at most 256 bytes. It is not part of
+	// what the job is: the same job with another trace is a duplicate.
+	Trace string `json:"-"`
 }
 
 // name of the job's bucket.
@@ -83,6 +86,11 @@ func (j *Job) check() error {
 	}
 	if j.Ack != "" {
 		if _, err := ParseAck(string(j.Ack)); err != nil {
+			return err
+		}
+	}
+	if j.Trace != "" {
+		if err := checkText("trace", j.Trace, 256); err != nil {
 			return err
 		}
 	}

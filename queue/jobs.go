@@ -198,7 +198,7 @@ func readJob(ref string, h map[string]string) JobState {
 		j.State = Gone
 		return j
 	}
-	_, typ, payload := readRun(h["run"])
+	_, typ, _, payload := readRun(h["run"])
 	j.Type, j.Payload = typ, json.RawMessage(payload)
 	return j
 }

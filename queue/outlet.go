@@ -39,6 +39,8 @@ type Departure struct {
 	Class, Key, ID string
 	Type           string
 	Payload        []byte
+	// Trace is what the job was submitted with.
+	Trace string
 	// Number is the job's place in the order of its bucket: lower leaves first.
 	Number int64
 	// Attempt is 1 for the first attempt. Departures that were given back do not count.
@@ -156,11 +158,11 @@ func (o *Outlet) read(r reply) Departures {
 	}
 	for ; len(values) >= departureFields; values = values[departureFields:] {
 		class, key, _ := strings.Cut(buckets.text(int(values.int(3))-1), "/")
-		id, typ, payload := readRun(values.text(4))
+		id, typ, trace, payload := readRun(values.text(4))
 		past := readPast(values.text(5))
 		d.Jobs = append(d.Jobs, Departure{
 			Ref: values.text(0), Stamp: values.text(1), Worker: o.worker, Due: time.UnixMicro(values.int(2)),
-			Class: class, Key: key, ID: id, Type: typ, Payload: []byte(payload), Number: values.int(6),
+			Class: class, Key: key, ID: id, Type: typ, Trace: trace, Payload: []byte(payload), Number: values.int(6),
 			Attempt: past.attempts + 1, Backs: past.backs, Suspect: past.suspect, Settings: settings[class],
 		})
 	}

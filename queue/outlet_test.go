@@ -26,11 +26,11 @@ func TestDeparture(t *testing.T) {
 			c.Timeout, c.HTTP = 7*time.Second, queue.HTTP{AllowPrivate: true, Hosts: []string{"a:80"}}
 		})
 		first := newJob("full", "a key", "first id")
-		first.Type, first.Payload = "my type", []byte("{\"n\": 1,\n\"t\":\"\\n 日本\"}")
+		first.Type, first.Trace, first.Payload = "my type", "00-4bf9-01", []byte("{\"n\": 1,\n\"t\":\"\\n 日本\"}")
 		r := admit(t, c, first, newJob("plain", "k", "second"))
 		outlet := c.Outlet("w", 0)
 		want := queue.Departure{
-			Ref: r[0].Ref, Worker: "w", Due: at(0), Class: "full", Key: "a key", ID: "first id", Type: "my type",
+			Ref: r[0].Ref, Worker: "w", Due: at(0), Class: "full", Key: "a key", ID: "first id", Type: "my type", Trace: "00-4bf9-01",
 			Payload: []byte("{\"n\":1,\"t\":\"\\n 日本\"}"), Attempt: 1,
 			Settings: &queue.Settings{Timeout: 7 * time.Second, HTTP: `{"allow_private":true,"hosts":["a:80"]}`},
 		}

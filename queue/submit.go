@@ -236,20 +236,25 @@ func admitArgs(subs []*submission) []any {
 	return args
 }
 
-// run is what a departure hands over: id, type and payload, a line each. None of the first two has a line break.
+// run is what a departure hands over: id, type and, where there is one, a tab and the trace, and payload, a line each. None
+// of the first has a line break or a tab.
 func (s *submission) run() []byte {
 	j := s.job
-	run := make([]byte, 0, len(j.ID)+len(j.Type)+len(j.Payload)+2)
+	run := make([]byte, 0, len(j.ID)+len(j.Type)+len(j.Trace)+len(j.Payload)+3)
 	run = append(append(run, j.ID...), '\n')
-	run = append(append(run, j.Type...), '\n')
-	return append(run, j.Payload...)
+	run = append(run, j.Type...)
+	if j.Trace != "" {
+		run = append(append(run, '\t'), j.Trace...)
+	}
+	return append(append(run, '\n'), j.Payload...)
 }
 
 // readRun is the inverse of run.
-func readRun(run string) (id, typ, payload string) {
+func readRun(run string) (id, typ, trace, payload string) {
 	id, rest, _ := strings.Cut(run, "\n")
 	typ, payload, _ = strings.Cut(rest, "\n")
-	return id, typ, payload
+	typ, trace, _ = strings.Cut(typ, "\t")
+	return id, typ, trace, payload
 }
 
 // options are empty for most jobs.

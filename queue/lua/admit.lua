@@ -2,7 +2,7 @@
 -- identity changes nothing and is answered as the first time.
 --
 -- KEYS[1]  the shard's hash tag
--- ARGV     six per job, at most 100 jobs: ref, bucket (class/key), run (id, type and payload, a line each), is (digest of
+-- ARGV     six per job, at most 100 jobs: ref, bucket (class/key), run (id, type with trace, and payload, a line each), is (digest of
 --          all that, then id and bucket, a line each), size of the payload, options: empty, or max_wait (us, 0 none),
 --          not_before (us, 0 none), others (jobs of the class that wait in other shards, -1 unknown) and flags: a, the
 --          receipt's ack is decided; f, the store is nearly full

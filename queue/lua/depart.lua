@@ -248,6 +248,10 @@ local function serve(cname)
   local c = class(cname)
   touched[cname] = true
   if not c or c.paused or (c.hold and c.hold > 0) then return end
+  if c.hold then
+    call('HDEL', P .. ':class:' .. cname, 'hold', 'hold_reason')
+    c.hold = nil
+  end
   while taken < want and visits < BATCH and bytes > 0 do
     local n = min(want - taken, BATCH - visits)
     local names = call('ZRANGEBYSCORE', P .. ':due:' .. cname, '-inf', int(now), 'LIMIT', 0, n)
