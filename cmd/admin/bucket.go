@@ -89,7 +89,7 @@ func bucketColumns(buckets ...queue.Bucket) []bucketColumn {
 		columns = append(columns, bucketColumn{Name: "out", Cell: outOf})
 	}
 	return append(columns,
-		bucketColumn{Name: "rate", Cell: func(b queue.Bucket) any { return b.Rate }},
+		bucketColumn{Name: "rate", Cell: func(b queue.Bucket) any { return bucketRate(b) }},
 		bucketColumn{Name: "due", Cell: func(b queue.Bucket) any { return moment(b.Due) }},
 		bucketColumn{Name: "state", Cell: func(b queue.Bucket) any { return bucketStatus(b) }})
 }

@@ -54,13 +54,20 @@ func operate(ctx context.Context, s *command.Session,
 		return err
 	}
 	if t.isBucket {
-		if err := bucket(client.Buckets(), ctx, t.class, t.key); err != nil {
-			return err
-		}
-		return tellBucket(ctx, s, client, t)
+		err = bucket(client.Buckets(), ctx, t.class, t.key)
+	} else {
+		err = class(client.Classes(), ctx, t.class)
 	}
-	if err := class(client.Classes(), ctx, t.class); err != nil {
+	if err != nil {
 		return err
+	}
+	return tell(ctx, s, client, t)
+}
+
+// tell answers with what the argument is now.
+func tell(ctx context.Context, s *command.Session, client *queue.Client, t target) error {
+	if t.isBucket {
+		return tellBucket(ctx, s, client, t)
 	}
 	now, err := client.Classes().Get(ctx, t.class)
 	if err != nil {
@@ -80,7 +87,7 @@ func tellBucket(ctx context.Context, s *command.Session, client *queue.Client, t
 		return err
 	}
 	var why string
-	if class.Paused || class.Draining {
+	if classStatus(class) != "open" {
 		why = "; its whole class is " + classStatus(class)
 	}
 	return errors.Join(s.Object(bucket), s.Linef("bucket %s is %s%s", t, bucketStatus(bucket), why))

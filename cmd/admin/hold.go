@@ -10,11 +10,12 @@ import (
 
 	"github.com/spout-queue/spout/cmd/internal/command"
 	"github.com/spout-queue/spout/cmd/internal/exit"
+	"github.com/spout-queue/spout/queue"
 )
 
 func bucketHold(p *command.Program) *cli.Command {
 	return p.Command(command.Command{
-		Name: "hold", Usage: "close a bucket until a time, as an upstream asks with Retry-After", Args: "CLASS/KEY", Least: 1, Most: 1,
+		Name: "hold", Usage: "close a bucket, or all buckets of a class, until a time, as an upstream asks with Retry-After", Args: "CLASS[/KEY]", Least: 1, Most: 1,
 		Description: `Nothing departs until then; what runs goes on, and submissions too. A second hold takes the place of the first.
 Nothing is made up for.`,
 		Flags: []cli.Flag{
@@ -26,15 +27,11 @@ Nothing is made up for.`,
 }
 
 func runBucketHold(ctx context.Context, s *command.Session) error {
-	t, err := bucketTarget(s)
-	if err != nil {
-		return err
-	}
 	period, until, err := holdOf(s)
 	if err != nil {
 		return err
 	}
-	client, err := s.Open(ctx)
+	t, client, err := openTarget(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -45,10 +42,15 @@ func runBucketHold(ctx context.Context, s *command.Session) error {
 		}
 		until = now.Add(period)
 	}
-	if err := client.Buckets().Hold(ctx, t.class, t.key, until); err != nil {
+	if t.isBucket {
+		err = client.Buckets().Hold(ctx, t.class, t.key, until)
+	} else {
+		err = client.Classes().Hold(ctx, t.class, until, "an operator")
+	}
+	if err != nil {
 		return err
 	}
-	return tellBucket(ctx, s, client, t)
+	return tell(ctx, s, client, t)
 }
 
 // holdOf reads --for and --until, of which exactly one must be given.
@@ -73,21 +75,11 @@ func holdOf(s *command.Session) (period time.Duration, until time.Time, err erro
 
 func bucketUnhold(p *command.Program) *cli.Command {
 	return p.Command(command.Command{
-		Name: "unhold", Usage: "end the hold of a bucket", Args: "CLASS/KEY", Least: 1, Most: 1,
-		Description: `It ends a hold that an upstream asked for, too. One that has none stays as it is.`,
+		Name: "unhold", Usage: "end the hold of a bucket, or of a class", Args: "CLASS[/KEY]", Least: 1, Most: 1,
+		Description: `It ends a hold that an upstream asked for, too. One that has none stays as it is. The hold of a class and those of its
+buckets are apart: a bucket is open when neither is held.`,
 		Run: func(ctx context.Context, s *command.Session) error {
-			t, err := bucketTarget(s)
-			if err != nil {
-				return err
-			}
-			client, err := s.Open(ctx)
-			if err != nil {
-				return err
-			}
-			if err := client.Buckets().Unhold(ctx, t.class, t.key); err != nil {
-				return err
-			}
-			return tellBucket(ctx, s, client, t)
+			return operate(ctx, s, queue.Classes.Unhold, queue.Buckets.Unhold)
 		},
 	})
 }

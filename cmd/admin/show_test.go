@@ -112,6 +112,7 @@ func TestBucketStatus(t *testing.T) {
 		"paused":                                 {Paused: true},
 		"draining":                               {Draining: true},
 		"held until 2026-01-01T00:00:05.000000Z": {Hold: at(5, 0)},
+		"held until 2026-01-01T00:00:05.000000Z by POST http://a: answered 429": {Hold: at(5, 0), HoldReason: "POST http://a: answered 429"},
 		"paused, draining, held until 2026-01-01T00:00:05.000000Z, sick: why": {
 			Paused: true, Draining: true, Hold: at(5, 0), Sick: "why",
 		},
@@ -119,6 +120,18 @@ func TestBucketStatus(t *testing.T) {
 		if got := bucketStatus(b); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+func TestBucketRate(t *testing.T) {
+	t.Parallel()
+	b := queue.Bucket{Rate: queue.Rate{Limit: 5, Period: time.Second}}
+	if got := bucketRate(b); got != "5/1s" {
+		t.Error(got)
+	}
+	b.Adapted = &queue.Adapted{Now: 0.7, Sustained: 0.76}
+	if got := bucketRate(b); got != "5/1s, now 3.5, sustained 3.8" {
+		t.Error(got)
 	}
 }
 

@@ -68,6 +68,8 @@ func settings() []setting {
 		number("capacity", func(c *queue.Class) *int { return &c.Capacity }),
 		text("rate", func(c *queue.Class) textField { return &c.Rate }),
 		duration("catch_up", func(c *queue.Class) *time.Duration { return &c.CatchUp }),
+		rateOrNone("adapt.min", func(c *queue.Class) *queue.Rate { return &c.Adapt.Min }),
+		rateOrNone("adapt.max", func(c *queue.Class) *queue.Rate { return &c.Adapt.Max }),
 		word("pace", func(c *queue.Class) *queue.Pace { return &c.Pace }),
 		number("max_in_flight", func(c *queue.Class) *int { return &c.MaxInFlight }),
 		duration("max_wait", func(c *queue.Class) *time.Duration { return &c.MaxWait }),

@@ -35,6 +35,7 @@ classes:
       keep: 48h
     ack: replicated(2)
     pace: strict
+    adapt: {min: 5/60s, max: 25/60s}
     http:
       allow_private: true
       hosts: [api.github.com, "example.org:8443"]
@@ -54,6 +55,7 @@ classes:
 	github.Retry = queue.Retry{MaxAttempts: 7, Backoff: 2 * time.Second, MaxBackoff: time.Hour, Order: queue.Hold}
 	github.MaxCrashes, github.Dead = 2, queue.DeadLimits{Max: 0, Keep: 48 * time.Hour}
 	github.Ack, github.Pace = queue.AckReplicated(2), queue.PaceStrict
+	github.Adapt = queue.Adapt{Min: queue.Rate{Limit: 5, Period: time.Minute}, Max: queue.Rate{Limit: 25, Period: time.Minute}}
 	again := github
 	again.Name = "again"
 	some := queue.NewClass("some", 1, queue.Rate{Limit: 1, Period: time.Second})
@@ -86,7 +88,7 @@ func TestParseRefuses(t *testing.T) {
 			"unknown fields",
 			"classes:\n  a:\n    capacity: 1\n    shared_rate: 2\n    rate: 1/1s\n    retry.backoff: 1s",
 			[]string{
-				`f:4: class "a": unknown field "shared_rate"; known are capacity, rate, catch_up, pace, max_in_flight, max_wait, ` +
+				`f:4: class "a": unknown field "shared_rate"; known are capacity, rate, catch_up, adapt, pace, max_in_flight, max_wait, ` +
 					`overflow, max_jobs, timeout, retry, max_crashes, retention, dead, dedup, ack, max_payload, http`,
 				`f:6: class "a": unknown field "retry.backoff"`,
 			},
@@ -118,6 +120,8 @@ func TestParseRefuses(t *testing.T) {
 		{"overflow null", "classes:\n  a: {" + ok + ", overflow: }", []string{"overflow is not a single value"}},
 		{"overflow list", "classes:\n  a: {" + ok + ", overflow: [reject]}", []string{"overflow is not a single value"}},
 		{"pace", "classes:\n  a: {" + ok + ", pace: exact}", []string{`pace "exact" is neither normal nor strict`}},
+		{"adapt", "classes:\n  a: {" + ok + ", adapt: {min: 2/1s}}", []string{"adapt.min is above what the rate may be"}},
+		{"adapt without min", "classes:\n  a: {" + ok + ", adapt: {max: 1/2s}}", []string{"adapt.min: rate 0/0s: limit and period must be above zero"}},
 		{"retention", "classes:\n  a: {" + ok + ", retention: -1s}", []string{"retention -1s is not between 0s and 8760h0m0s"}},
 		{"max_crashes", "classes:\n  a: {" + ok + ", max_crashes: 0}", []string{"max_crashes 0 is not between 1 and 100"}},
 		{"ack", "classes:\n  a: {" + ok + ", ack: replicated(17)}", []string{`ack "replicated(17)" is none of memory, fsynced and replicated(n)`}},
@@ -209,8 +213,10 @@ func TestDiff(t *testing.T) {
 	updated.Retry = queue.Retry{MaxAttempts: 5, Backoff: 2 * time.Second, MaxBackoff: time.Hour, Order: queue.Hold}
 	updated.MaxCrashes, updated.Dead.Max, updated.Ack, updated.Pace = 1, 7, queue.AckFsynced, queue.PaceStrict
 	updated.HTTP.Hosts = []string{"a", "b"}
+	updated.Adapt.Min = queue.Rate{Limit: 1, Period: time.Minute}
 	want := []classfile.Change{
 		{Field: "capacity", Old: "10", New: "20"},
+		{Field: "adapt.min", Old: "none", New: "1/60s"},
 		{Field: "pace", Old: "normal", New: "strict"},
 		{Field: "max_in_flight", Old: "0", New: "3"},
 		{Field: "max_wait", Old: "0s", New: "10m"},

@@ -102,6 +102,19 @@ func text(name string, of func(*queue.Class) textField) setting {
 	}
 }
 
+// rateOrNone is a rate that most classes do not have.
+func rateOrNone(name string, of func(*queue.Class) *queue.Rate) setting {
+	rate := text(name, func(c *queue.Class) textField { return of(c) })
+	written := rate.write
+	rate.write = func(c queue.Class) string {
+		if *of(&c) == (queue.Rate{}) {
+			return "none"
+		}
+		return written(c)
+	}
+	return rate
+}
+
 func readHTTP(c *queue.Class, node *yaml.Node) error {
 	problems := strictyaml.Problems{}
 	for _, f := range strictyaml.Fields(node, "http", []string{"allow_private", "hosts"}, &problems) {
