@@ -86,7 +86,7 @@ func (b *ackBook) known(class string) Ack {
 	if !ok {
 		return ""
 	}
-	l := v.(learnt)
+	l, _ := v.(learnt)
 	if time.Since(l.at) > ackMemory {
 		b.classes.CompareAndDelete(class, l)
 		return ""

@@ -168,7 +168,7 @@ func (s Classes) hold(ctx context.Context, name string, until time.Time, reason 
 	if y := until.Year(); y < 1970 || y > 2200 {
 		return fmt.Errorf("%w: hold until %s is not between the years 1970 and 2200", ErrInvalid, until.Format(time.RFC3339))
 	}
-	return s.all(ctx, "hold", name, until.UnixMicro(), cut(reason, errorMost), longer)
+	return s.all(ctx, "hold", name, until.UnixMicro(), shortened(reason), longer)
 }
 
 // Unhold opens a class that is held; its buckets may have holds of their own.

@@ -21,11 +21,12 @@ type scripts struct {
 
 func newScripts(clock string) scripts {
 	script := func(files ...string) *redis.Script {
-		text := clock
+		text := strings.Builder{}
+		_, _ = text.WriteString(clock)
 		for _, name := range files {
-			text += source(name)
+			_, _ = text.WriteString(source(name))
 		}
-		return redis.NewScript(text)
+		return redis.NewScript(text.String())
 	}
 	plain := func(name string) *redis.Script { return script("prelude", "buckets", "seldom", name) }
 	with := func(name string) *redis.Script { return script("prelude", "buckets", "seldom", "returns", name) }

@@ -73,15 +73,15 @@ func (v *Verdict) detail() (outcome, detail string) {
 		if v.HoldClass {
 			scope = "class"
 		}
-		return "held", fmt.Sprintf("%s %d %d %s\n%s", times, max(0, v.Hold.Microseconds()), cuts, scope, cut(v.Error, errorMost))
+		return "held", fmt.Sprintf("%s %d %d %s\n%s", times, max(0, v.Hold.Microseconds()), cuts, scope, shortened(v.Error))
 	case Stopped:
-		return "cancelled", times + "\n" + cut(v.Error, errorMost)
+		return "cancelled", times + "\n" + shortened(v.Error)
 	default:
 		delay := int64(-1)
 		if v.RetryAfter != nil {
 			delay = max(0, v.RetryAfter.Microseconds())
 		}
-		return string(v.Outcome), fmt.Sprintf("%s %d %d\n%s", times, delay, rand.IntN(1_000_000), cut(v.Error, errorMost)) //nolint:gosec // no secret
+		return string(v.Outcome), fmt.Sprintf("%s %d %d\n%s", times, delay, rand.IntN(1_000_000), shortened(v.Error)) //nolint:gosec // no secret
 	}
 }
 
@@ -116,10 +116,10 @@ func (o *Outlet) Settle(ctx context.Context, verdicts []Verdict) ([]bool, error)
 	return taken, nil
 }
 
-// cut shortens a text to n bytes of valid UTF-8.
-func cut(s string, n int) string {
-	if len(s) > n {
-		s = s[:n]
+// shortened is an error text of at most 4 KiB of valid UTF-8.
+func shortened(s string) string {
+	if len(s) > errorMost {
+		s = s[:errorMost]
 	}
 	return strings.ToValidUTF8(s, "\ufffd")
 }

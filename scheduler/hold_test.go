@@ -106,7 +106,7 @@ func TestHoldsAreKept(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const jobs, interval = 300, 100 * time.Millisecond
 				s := newSite(t, redisWithoutTTL(t), 2)
-				u := &upstream{asks: 5 * time.Second, random: rand.New(rand.NewPCG(1, 2)), class: class} //nolint:gosec // no secret
+				u := &upstream{asks: 5 * time.Second, random: rand.New(rand.NewPCG(1, 2)), class: class}
 				s.class(t, "a", interval, func(c *queue.Class) { c.Retry.MaxAttempts = 1 })
 				for n := range 2 {
 					s.work(t, n, u.call, scheduler.Options{}, jittery(uint64(n)))
