@@ -77,6 +77,31 @@ func TestHeldAttempts(t *testing.T) {
 	})
 }
 
+// TestTimeHeld: a job is told how long holds kept it waiting, and no longer than since it was admitted.
+func TestTimeHeld(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
+		s := newShop(t, rdb)
+		put(t, s.c, "c", 10, "1/1s", func(c *queue.Class) { c.CatchUp = 0 })
+		admit(t, s.c, newJobs("c", "k", 2)...)
+		s.settle(s.one(), queue.Held, asksFor(5*time.Second))
+		s.advance(5 * time.Second)
+		first := s.one()
+		r := admit(t, s.c, newJob("c", "k", "late"))
+		s.advance(time.Second)
+		second := s.one()
+		s.settle(second, queue.Held, asksFor(3*time.Second))
+		s.advance(3 * time.Second)
+		second = s.one()
+		s.advance(time.Second)
+		late := s.one()
+		if first.Held != 4*time.Second || second.Held != 6*time.Second || late.Held != 2*time.Second || late.Ref != r[0].Ref {
+			t.Errorf("held for %v, %v and %v; want 4s, 6s and 2s", first.Held, second.Held, late.Held)
+		}
+	})
+}
+
 // TestHeldTooLong: a job that may not wait for the end of a hold expires.
 func TestHeldTooLong(t *testing.T) {
 	t.Parallel()
@@ -142,12 +167,9 @@ func TestOperatorsHoldOfAClass(t *testing.T) {
 			t.Errorf("held until %v for %q", class.Hold, class.HoldReason)
 		}
 		s.none()
-		s.advance(time.Second)
-		s.one()
-		class, err = s.c.Classes().Get(t.Context(), "c")
-		must(t, err)
-		if !class.Hold.IsZero() {
-			t.Errorf("it is over and still shown: %v", class.Hold)
+		s.advance(1500 * time.Millisecond)
+		if d := s.one(); d.Due.UnixMicro() != s.now-500_000 || d.Held != time.Second {
+			t.Errorf("due %v ago after %v of holds; want the end of the hold, half a second ago, after 1s", s.now-d.Due.UnixMicro(), d.Held)
 		}
 	})
 }

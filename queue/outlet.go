@@ -47,6 +47,8 @@ type Departure struct {
 	Attempt int
 	// Backs is how often a departure of this job was given back because it had become stale.
 	Backs int
+	// Held is how long holds and backoffs kept its bucket from letting go while the job waited, all its attempts together.
+	Held time.Duration
 	// Suspect: the job's next crash is its last, so it must not run beside another suspect.
 	Suspect bool
 	// Settings of the class at this departure.
@@ -163,7 +165,7 @@ func (o *Outlet) read(r reply) Departures {
 		d.Jobs = append(d.Jobs, Departure{
 			Ref: values.text(0), Stamp: values.text(1), Worker: o.worker, Due: time.UnixMicro(values.int(2)),
 			Class: class, Key: key, ID: id, Type: typ, Trace: trace, Payload: []byte(payload), Number: values.int(6),
-			Attempt: past.attempts + 1, Backs: past.backs, Suspect: past.suspect, Settings: settings[class],
+			Attempt: past.attempts + 1, Backs: past.backs, Suspect: past.suspect, Held: past.held, Settings: settings[class],
 		})
 	}
 	for i := range r.list(10) {
@@ -183,14 +185,15 @@ func (o *Outlet) read(r reply) Departures {
 type past struct {
 	backs, attempts, fails, crashes int
 	suspect                         bool
+	held                            time.Duration
 }
 
 // readPast reads what the scripts keep, see prelude.lua. Most jobs have no past.
 func readPast(text string) (p past) {
 	if text != "" {
-		suspect := 0
-		_, _ = fmt.Sscan(text, &p.backs, &p.attempts, &p.fails, &p.crashes, &suspect) // a job of before has fewer
-		p.suspect = suspect == 1
+		suspect, held := 0, int64(0)
+		_, _ = fmt.Sscan(text, &p.backs, &p.attempts, &p.fails, &p.crashes, &suspect, &held) // most have fewer
+		p.suspect, p.held = suspect == 1, time.Duration(held)*time.Microsecond
 	}
 	return p
 }

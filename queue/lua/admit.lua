@@ -154,6 +154,7 @@ local function write(i, b, c, member, number, start, position, expires, wait)
   local meta = format('%s %s %d %d %d %d', number, NOW, ceil(start), position, b.line + b.later, c.capacity)
   call('HSET', job, 'run', ARGV[i + 2], 'is', ARGV[i + 3], 'meta', meta)
   if member then call('HSET', job, 'member', member) end
+  if b.held > 0 then call('HSET', job, 'held', int(b.held)) end
   if expires then
     set_aside(b)
     call('HSET', job, 'expires', expires, 'wait', int(wait))

@@ -13,11 +13,12 @@ end
 -- apart reads what few buckets have.
 local function apart(b)
   b.later = call('ZCARD', P .. ':later:' .. b.name)
-  local v = call('HMGET', P .. ':bucket:' .. b.name, 'draining', 'backoff', 'started', 'adapted')
+  local v = call('HMGET', P .. ':bucket:' .. b.name, 'draining', 'backoff', 'started', 'adapted', 'held')
   b.draining = v[1]
   b.backoff = v[2] and match(v[2], '^%S+') - now or nil -- until when its head, held back by order hold, waits
   b.started = v[3] and offset_of(v[3]) -- the last start of a class with strict pace
   b.adapted = v[4]
+  b.held = (v[5] or 0) + 0
 end
 
 -- adapt sets the interval of a bucket whose rate follows what its service bears. What was adapted is the share of the rate
@@ -53,6 +54,7 @@ local function bucket(name)
     flight = c and c.tracked and call('SCARD', P .. ':flight:' .. name) or 0, -- what it has out
     adds = nil, -- what joins the line in this call: number, member, …
     added = 0,
+    held = 0, -- how long (us) holds have kept it from letting go, in all
     line = call('ZCARD', P .. ':line:' .. name),
     later = 0,
   }

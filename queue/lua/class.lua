@@ -20,6 +20,7 @@ local USUAL = { overflow = 'reject', retention = '0', order = 'park', max_in_fli
 
 -- mark_special tells the other scripts whether there is more to read of a class than what all have (see particular).
 local function mark_special(special)
+  if (call('HGET', key, 'hold') or 0) + 0 < now then call('HDEL', key, 'hold', 'hold_reason') end -- over
   for field, usual in pairs(USUAL) do
     special = special or (call('HGET', key, field) or usual) ~= usual
   end

@@ -8,8 +8,9 @@
 --          ok, now (us), wait (us until the next departure may be possible, -1 nothing known), given back (jobs of lost
 --          replies), buckets looked at, classes {name, version, timeout us, http, retention us, strict}…, names of buckets,
 --          seven values per departure: ref, stamp, due (us), which of the buckets, run (id, type and payload), past (empty,
---          or "backs attempts fails crashes suspect"), number; then epoch (us), the last change that was left at that time
---          (us), jobs out that were cancelled, suspects that were left in line
+--          or "backs attempts fails crashes suspect", and behind it how long (us) holds kept it waiting), number; then epoch
+--          (us), the last change that was left at that time (us), jobs out that were cancelled, suspects that were left in
+--          line
 -- cost     O(log n) per departure, about 2 calls and 6 per bucket, whatever the number of keys; at most 100 buckets are
 --          looked at
 local worker, number, seen, want, bytes = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -120,7 +121,7 @@ end
 -- run_data reads what a departure hands over: false when nothing can be run, since the job is gone or has waited too long,
 -- and nil when the job is a suspect that this worker cannot take.
 local function run_data(b, c, member, ref)
-  local v = b.aside and redis.pcall('HMGET', JOB .. ref, 'run', 'expires', 'past')
+  local v = b.aside and redis.pcall('HMGET', JOB .. ref, 'run', 'expires', 'past', 'held')
     or redis.pcall('HMGET', JOB .. ref, 'run')
   if v[3] then
     local r = returns()
@@ -146,17 +147,30 @@ local function run_data(b, c, member, ref)
   return v
 end
 
-local function hand_out(b, c, member, place)
-  local ref = b.aside and ref_of(member) or member
-  local v = run_data(b, c, member, ref)
-  if not v then return v end
-  local at = take_slot(b, c)
+-- lets_go is when the head was let go, its due and the end of holds. Time lost to those is added up in the bucket; a job
+-- that waited for any of it is told how much.
+local function lets_go(b, c, at)
+  local from = at
   if b.hold then at = max(at, b.hold) end
+  if c.hold then at = max(at, c.hold) end
   if b.backoff then
     at = max(at, b.backoff)
     b.backoff = nil
     seldom().clear(b, 'backoff')
   end
+  if at > from then
+    b.held = b.held + ceil(at - from)
+    set_aside(b)
+    set(b, 'held', int(b.held))
+  end
+  return at
+end
+
+local function hand_out(b, c, member, place)
+  local ref = b.aside and ref_of(member) or member
+  local v = run_data(b, c, member, ref)
+  if not v then return v end
+  local at = lets_go(b, c, take_slot(b, c))
   local stamp = next_stamp()
   if v[3] and sub(v[3], -1) == '1' then call('HSET', JOB .. ref, 'apart', int(stamp)) end
   outs[2 * taken + 1], outs[2 * taken + 2] = ref, format(OUT_FORMAT, stamp, number, b.name)
@@ -164,7 +178,9 @@ local function hand_out(b, c, member, place)
   local n = 7 * taken
   taken = taken + 1
   departures[n + 1], departures[n + 2], departures[n + 3], departures[n + 4] = ref, stamp, now + ceil(at), #names
-  departures[n + 5], departures[n + 6], departures[n + 7] = v[1], v[3] or '', score(place)
+  local past = v[3] or ''
+  if b.held > 0 then past = (v[3] or '0 0 0 0 0') .. ' ' .. int(max(0, b.held - (v[4] or 0))) end
+  departures[n + 5], departures[n + 6], departures[n + 7] = v[1], past, score(place)
   if c.tracked then
     call('SADD', P .. ':flight:' .. b.name, ref)
     b.flight = b.flight + 1
@@ -248,10 +264,6 @@ local function serve(cname)
   local c = class(cname)
   touched[cname] = true
   if not c or c.paused or (c.hold and c.hold > 0) then return end
-  if c.hold then
-    call('HDEL', P .. ':class:' .. cname, 'hold', 'hold_reason')
-    c.hold = nil
-  end
   while taken < want and visits < BATCH and bytes > 0 do
     local n = min(want - taken, BATCH - visits)
     local names = call('ZRANGEBYSCORE', P .. ':due:' .. cname, '-inf', int(now), 'LIMIT', 0, n)

@@ -61,7 +61,7 @@ local function revive()
   local wait = next_start(b, c) + ahead * b.T
   local number = int(next_stamp())
   call('ZREM', P .. ':dead:' .. b.class, ref)
-  call('HDEL', job, 'state', 'error', 'ended', 'member', 'expires')
+  call('HDEL', job, 'state', 'error', 'ended', 'member', 'expires', 'held')
   local r = returns()
   local p = r.past_of(v[8])
   p.fails, p.crashes = 0, 0
