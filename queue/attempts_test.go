@@ -65,8 +65,13 @@ func (s *shop) settle(d queue.Departure, outcome queue.Outcome, change ...func(*
 	for _, f := range change {
 		f(&v)
 	}
-	taken, err := s.outlet.Settle(s.t.Context(), []queue.Verdict{v})
+	verdicts := []queue.Verdict{v}
+	taken, err := s.outlet.Settle(s.t.Context(), verdicts)
 	must(s.t, err)
+	j, err := s.c.Job(s.t.Context(), d.Ref)
+	if dead := err == nil && j.State == queue.Kept; dead && taken[0] && !verdicts[0].Buried || verdicts[0].Buried && err == nil && !dead {
+		s.t.Errorf("job %s is said to be dead: %v; it is %+v, %v", d.ID, verdicts[0].Buried, j, err)
+	}
 	return taken[0]
 }
 

@@ -38,6 +38,8 @@ type Verdict struct {
 	HoldClass, Throttled bool
 	// Due is the departure's; Started is when the handler was called, by the server's time, zero if not known.
 	Due, Started time.Time
+	// Buried is set by [Outlet.Settle]: the job is dead, by this verdict or since it was its last attempt.
+	Buried bool
 	// Result is what the handler wrote, at most [ResultMost] bytes of it. It is for Await, and kept for the class's retention.
 	Result []byte
 }
@@ -93,7 +95,7 @@ func micros(t time.Time) int64 {
 }
 
 // Settle says what became of up to [SettleMost] departures of this outlet's worker. It tells for each whether it was taken:
-// a departure that is not out any more is refused. It is safe to repeat.
+// a departure that is not out any more is refused. It sets Buried of the verdicts. It is safe to repeat.
 func (o *Outlet) Settle(ctx context.Context, verdicts []Verdict) ([]bool, error) {
 	if len(verdicts) == 0 {
 		return nil, nil
@@ -111,7 +113,7 @@ func (o *Outlet) Settle(ctx context.Context, verdicts []Verdict) ([]bool, error)
 	}
 	taken := make([]bool, len(verdicts))
 	for i := range taken {
-		taken[i] = r.int(i) == 1
+		taken[i], verdicts[i].Buried = r.int(i) > 0, r.int(i) == 2
 	}
 	return taken, nil
 }

@@ -9,7 +9,7 @@
 --          back, stale (the same, for a departure that was no longer good): empty
 --          held (the service asked to be left alone): "due started hold cut scope\nreason": hold (us); cut is 1 when it
 --          refused for the rate, so that it adapts; scope is bucket or class
--- returns  per departure: 1 settled, 0 refused
+-- returns  per departure: 0 refused, 1 settled, 2 settled, and the job is dead
 -- cost     O(log n) per departure, 4 calls in all and 1 to 10 per departure that is not simply done (those: done.lua)
 local LONGEST = 720 * 3600 * 1000000 -- no delay is longer
 
@@ -97,7 +97,10 @@ local fates = lazy(function()
     if v[7] then
       p.fails = p.fails + 1
       r.record(job, p, 'failed', stamp, times, WORKER, text)
-      if not v[4] and (for_good or p.fails >= retry_of(cname).attempts) then return r.bury(class(cname), ref, text) end
+      if not v[4] and (for_good or p.fails >= retry_of(cname).attempts) then
+        r.bury(class(cname), ref, text)
+        return true
+      end
       v[5] = r.past_text(p)
     end
     local b, c, back = r.comes_back(name, ref, v)
@@ -169,6 +172,7 @@ local fates = lazy(function()
   return { done = done, fail = fail, cancelled = cancelled, back = back, held = held }
 end)
 
+-- settle tells whether the job is dead.
 local function settle(i, name)
   local ref, stamp, verdict, detail = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 4]
   local cname = class_of(name)
@@ -176,7 +180,7 @@ local function settle(i, name)
   if verdict == 'done' then
     fates().done(name, cname, ref, stamp, detail)
   elseif verdict == 'fail' or verdict == 'dead' then
-    fates().fail(name, cname, ref, stamp, detail, verdict == 'dead')
+    return fates().fail(name, cname, ref, stamp, detail, verdict == 'dead')
   elseif verdict == 'held' then
     fates().held(name, cname, ref, stamp, detail)
   elseif verdict == 'cancelled' then
@@ -190,7 +194,7 @@ if #taken > 0 then call('HDEL', OUT, unpack(taken)) end
 for n, ref in ipairs(refs) do
   local at = FIELDS * n - 3
   if results[n] == 1 then
-    settle(at, seen[ref])
+    if settle(at, seen[ref]) then results[n] = 2 end
   elseif class(ARGV[at + 3]) then
     count(ARGV[at + 3], 'refused', 1)
   end
