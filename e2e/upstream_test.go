@@ -23,6 +23,7 @@ type reply struct {
 	status int           // 0 is 200
 	after  time.Duration // how long it works on the call
 	deaf   bool          // the caller is asked not to return: a handler of testworker knows how
+	again  string        // Retry-After
 }
 
 // working answers after 100 to 500 ms: at any time some calls are under way, although buckets that are filled together depart
@@ -121,6 +122,9 @@ func (u *upstream) serve(w http.ResponseWriter, r *http.Request) {
 		a.answered = time.Now()
 	}
 	u.mu.Unlock()
+	if say.again != "" {
+		w.Header().Set("Retry-After", say.again)
+	}
 	w.WriteHeader(say.status)
 }
 

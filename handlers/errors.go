@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -30,7 +32,6 @@ const (
 	maxURL     = 512  // a url
 	maxSnippet = 256  // the beginning of a response's body
 	maxText    = 1024 // an error of net/http, which can quote what a service sent
-	minSecret  = 4    // the shortest query that is searched for in a text
 )
 
 // StatusError is the error of a call that was answered with a status other than
@@ -42,13 +43,18 @@ type StatusError struct {
 	URL string
 	// Status is the status code of the answer.
 	Status int
-	// Location is where a 3xx answer points to: a host, with its port if it names
-	// one. Empty in all other cases.
+	// Location is where a 3xx answer points to that was not followed: a host, with
+	// its port if it names one. Empty in all other cases.
 	Location string
 	// Body is the beginning of the answer's body, at most 256 bytes of valid UTF-8
 	// with a space in place of each character that cannot be printed. The query of
 	// the called url is masked in it.
 	Body string
+}
+
+// Throttled tells, of an answer that asks to be left alone, whether it does so because of too many calls: a 503 does not.
+func (e *StatusError) Throttled() bool {
+	return e.Status == http.StatusTooManyRequests || e.Status == http.StatusForbidden
 }
 
 // Error names the call, the status and the beginning of the answer.
@@ -59,7 +65,7 @@ func (e *StatusError) Error() string {
 		b.WriteString(" " + text)
 	}
 	if e.Location != "" {
-		fmt.Fprintf(&b, ", a redirect to host %q; redirects are not followed, put the final url into the job", e.Location)
+		fmt.Fprintf(&b, ", a redirect to host %q; redirects are not followed further, put the final url into the job or see http: {redirects: N}", e.Location)
 	}
 	if e.Body != "" {
 		fmt.Fprintf(&b, ": %q", e.Body)
@@ -83,6 +89,25 @@ func (e *RetryAfterError) RetryAfter() time.Duration { return e.After }
 
 func (e *RetryAfterError) Error() string { return fmt.Sprintf("%v; retry after %v", e.Err, e.After) }
 func (e *RetryAfterError) Unwrap() error { return e.Err }
+
+// HoldError says that a called service asked to be left alone. It is no failed attempt: the job returns to the head of its
+// bucket, which is held meanwhile, and the text is the reason of that hold.
+type HoldError struct {
+	// Err is what the service said.
+	Err error
+	// For is how long, above zero.
+	For time.Duration
+	// Class tells that the hold is for all buckets of the class.
+	Class bool
+}
+
+// Hold tells the scheduler how long to hold, and whether the whole class.
+func (e *HoldError) Hold() (d time.Duration, class bool) { return e.For, e.Class }
+
+func (e *HoldError) Error() string {
+	return fmt.Sprintf("%v; held for %v", e.Err, e.For.Round(time.Millisecond))
+}
+func (e *HoldError) Unwrap() error { return e.Err }
 
 // notReadyError says that an attempt did not start because its departure was no
 // longer good. The scheduler knows it by its method.
@@ -130,7 +155,26 @@ func badPayload(err error) error {
 // shownURL is what error texts show of u: neither userinfo nor query nor fragment.
 func shownURL(u *url.URL) string {
 	bare := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
-	return clip(bare.String(), maxURL)
+	return bare.String()
+}
+
+// addressLike is what an IP address, perhaps with a port, is made of.
+var addressLike = regexp.MustCompile(`[0-9A-Fa-f:.]{2,}(%[0-9A-Za-z]+)?`)
+
+// hideAddresses returns s without IP addresses but the one that host is. Errors of the network name the addresses that names
+// resolved to, of name servers and of this machine; whoever submits jobs has no business with them.
+func hideAddresses(s, host string) string {
+	return addressLike.ReplaceAllStringFunc(s, func(found string) string {
+		text := strings.TrimRight(found, ":.")
+		rest := found[len(text):]
+		if at, err := netip.ParseAddrPort(text); err == nil && sameHost(at.Addr().String()) != sameHost(host) {
+			return fmt.Sprintf("[address]:%d", at.Port()) + rest
+		}
+		if ip, err := netip.ParseAddr(text); err == nil && sameHost(ip.String()) != sameHost(host) {
+			return "[address]" + rest
+		}
+		return found
+	})
 }
 
 // printable returns s as valid UTF-8 in which a space stands for every run of

@@ -19,16 +19,24 @@ import (
 
 const userAgent = "spout/1"
 
-// call is a validated http:call payload. It is not changed once parsed.
+// call is a validated http:call payload, and then the request that is made of it.
 type call struct {
 	method string
 	url    *url.URL
 	header http.Header
 	body   []byte
+	any    bool // any complete answer is the result, not only a 2xx
+
+	secretHeaders []string // names of headers with a secret in them
+	hidden        []string // secrets in the forms they may be echoed in, each followed by its mask
+	longestHidden int      // bytes
 }
 
 // what names the call in error texts.
-func (c *call) what() string { return c.method + " " + shownURL(c.url) }
+func (c *call) what() string { return c.method + " " + c.shown() }
+
+// shown is the url of the call in error texts. That of a redirect is the service's word, which may hold a secret.
+func (c *call) shown() string { return clip(c.hideSecrets(shownURL(c.url)), maxURL) }
 
 // addr is the host:port that the call connects to.
 func (c *call) addr() string {
@@ -39,14 +47,25 @@ func (c *call) addr() string {
 	return net.JoinHostPort(strings.ToLower(c.url.Hostname()), port)
 }
 
-// mask returns s without the query of the call, which a service or a library may
-// have quoted. A query of a few characters is no secret, and masking it would make
-// s unreadable.
+// mask returns s without the secrets and the query of the call, which a service or a
+// library may have quoted. A query of a few characters is no secret, and masking it
+// would make s unreadable.
 func (c *call) mask(s string) string {
-	if len(c.url.RawQuery) < minSecret {
-		return s
+	if len(c.url.RawQuery) >= minSecret {
+		s = strings.ReplaceAll(s, c.url.RawQuery, "[query]")
 	}
-	return strings.ReplaceAll(s, c.url.RawQuery, "[query]")
+	return c.hideSecrets(s)
+}
+
+// identify adds what a service may know the job by: the same key on every attempt, unless the job has one of its own.
+func (c *call) identify(t target) {
+	if t.anonymous || t.ref == "" {
+		return
+	}
+	if _, own := c.header["Idempotency-Key"]; !own {
+		c.header["Idempotency-Key"] = []string{t.ref}
+	}
+	c.header[headerAttempt] = []string{t.attempt}
 }
 
 // request builds the request of one attempt.
@@ -59,7 +78,7 @@ func (c *call) request(ctx context.Context) (*http.Request, error) {
 	if err != nil {
 		return nil, badPayload(errors.New("no request can be made of it"))
 	}
-	req.Header = c.header.Clone()
+	req.Header = c.header.Clone() // net/http may go on reading it after the attempt has ended
 	return req, nil
 }
 
@@ -68,7 +87,7 @@ func (c *call) request(ctx context.Context) (*http.Request, error) {
 // name, and a field given twice is an error. No error text holds anything of the
 // url that may be secret.
 func parseCall(payload []byte) (*call, error) {
-	var f struct{ method, url, body, bodyBase64 *string }
+	var f struct{ method, url, body, bodyBase64, accept *string }
 	header := http.Header{"User-Agent": {userAgent}}
 	err := eachField(payload, func(name string, value json.RawMessage) error {
 		switch name {
@@ -80,6 +99,8 @@ func parseCall(payload []byte) (*call, error) {
 			return decode(value, &f.body)
 		case "body_base64":
 			return decode(value, &f.bodyBase64)
+		case "accept":
+			return decode(value, &f.accept)
 		case "headers":
 			return parseHeaders(value, header)
 		}
@@ -96,6 +117,9 @@ func parseCall(payload []byte) (*call, error) {
 		return nil, badPayload(err)
 	}
 	if c.body, err = parseBody(f.body, f.bodyBase64); err != nil {
+		return nil, badPayload(err)
+	}
+	if c.any, err = parseAccept(f.accept); err != nil {
 		return nil, badPayload(err)
 	}
 	return c, nil
@@ -152,13 +176,17 @@ func eachField(data []byte, f func(name string, value json.RawMessage) error) er
 
 // decode reads value into into; null leaves it as it is. The error names the kind
 // of value that was expected and nothing of what was found.
-func decode[T string | bool | []string](value json.RawMessage, into **T) error {
+func decode[T bool | int | string | *string | []string | []int](value json.RawMessage, into *T) error {
 	if err := json.Unmarshal(value, into); err != nil {
-		switch any(*new(T)).(type) {
+		switch any(*into).(type) {
 		case bool:
 			return errors.New("must be true or false")
+		case int:
+			return errors.New("must be a whole number")
 		case []string:
 			return errors.New("must be a list of strings")
+		case []int:
+			return errors.New("must be a list of whole numbers")
 		}
 		return errors.New("must be a string")
 	}
@@ -188,6 +216,9 @@ func parseHeaders(value json.RawMessage, header http.Header) error {
 			return errors.New("given twice, in different case")
 		case !isHeaderValue(*v):
 			return errors.New("its value has a control character")
+		}
+		if err := checkPlaceholders(*v); err != nil {
+			return err
 		}
 		seen[canonical] = true
 		header[canonical] = []string{*v}
@@ -240,6 +271,17 @@ func parseMethod(method *string) (string, error) {
 		return "", errors.New(`field "method": CONNECT cannot be called`)
 	}
 	return m, nil
+}
+
+// parseAccept tells whether any complete answer will do.
+func parseAccept(accept *string) (bool, error) {
+	switch {
+	case accept == nil || *accept == "" || *accept == "2xx":
+		return false, nil
+	case *accept == "any":
+		return true, nil
+	}
+	return false, errors.New(`field "accept": neither "2xx" nor "any"`)
 }
 
 func parseBody(body, bodyBase64 *string) ([]byte, error) {

@@ -60,26 +60,29 @@ func TestBadPayloadFailsForGood(t *testing.T) {
 	t.Parallel()
 	const u = `"url":"http://a.example/"`
 	for payload, want := range map[string]string{
-		``:                                       "not a JSON object",
-		`null`:                                   "not a JSON object",
-		`[]`:                                     "not a JSON object",
-		`{`:                                      "not a JSON object",
-		`{"url":}`:                               "not a JSON object",
-		"{\"url\":\"\xff\"}":                     "not valid UTF-8",
-		`{` + u + `} {}`:                         "something follows the JSON object",
-		`{}`:                                     `field "url": missing`,
-		`{"url":null}`:                           `field "url": missing`,
-		`{"url":7}`:                              `field "url": must be a string`,
-		`{"URL":"http://a.example/"}`:            `field "URL": no such field`,
-		`{` + u + `,"timeout":"1s"}`:             `field "timeout": no such field`,
-		`{` + u + `,` + u + `}`:                  `field "url": given twice`,
-		`{` + u + `,"method":"GE T"}`:            `field "method": not a valid method`,
-		`{` + u + `,"method":"A\r\nB"}`:          `field "method": not a valid method`,
-		`{` + u + `,"method":"connect"}`:         `CONNECT cannot be called`,
-		`{` + u + `,"body":{}}`:                  `field "body": must be a string`,
-		`{` + u + `,"body":"","body_base64":""}`: "not both",
-		`{` + u + `,"body_base64":"AP8"}`:        "not valid base64",
-		`{` + u + `,"body_base64":"_w=="}`:       "not valid base64",
+		``:                               "not a JSON object",
+		`null`:                           "not a JSON object",
+		`[]`:                             "not a JSON object",
+		`{`:                              "not a JSON object",
+		`{"url":}`:                       "not a JSON object",
+		"{\"url\":\"\xff\"}":             "not valid UTF-8",
+		`{` + u + `} {}`:                 "something follows the JSON object",
+		`{}`:                             `field "url": missing`,
+		`{"url":null}`:                   `field "url": missing`,
+		`{"url":7}`:                      `field "url": must be a string`,
+		`{"URL":"http://a.example/"}`:    `field "URL": no such field`,
+		`{` + u + `,"timeout":"1s"}`:     `field "timeout": no such field`,
+		`{` + u + `,` + u + `}`:          `field "url": given twice`,
+		`{` + u + `,"method":"GE T"}`:    `field "method": not a valid method`,
+		`{` + u + `,"method":"A\r\nB"}`:  `field "method": not a valid method`,
+		`{` + u + `,"method":"connect"}`: `CONNECT cannot be called`,
+		`{` + u + `,"accept":"3xx"}`:     `field "accept": neither "2xx" nor "any"`,
+		`{` + u + `,"accept":true}`:      `field "accept": must be a string`,
+		`{` + u + `,"headers":{"a":"{{secret:A}}"}}`: `a secret that is not written {{secret:name}}`,
+		`{` + u + `,"body":{}}`:                      `field "body": must be a string`,
+		`{` + u + `,"body":"","body_base64":""}`:     "not both",
+		`{` + u + `,"body_base64":"AP8"}`:            "not valid base64",
+		`{` + u + `,"body_base64":"_w=="}`:           "not valid base64",
 
 		`{` + u + `,"headers":[]}`:                     `field "headers": not a JSON object`,
 		`{` + u + `,"headers":{"a":1}}`:                `field "headers": field "a": must be a string`,
@@ -132,10 +135,25 @@ func TestBadPayloadFailsForGood(t *testing.T) {
 			if !errors.Is(err, asynq.SkipRetry) {
 				t.Fatalf("%v is not permanent", err)
 			}
+			if early := handlers.CheckPayload(handlers.HTTPCallType, []byte(payload)); early == nil || early.Error() != err.Error() {
+				t.Errorf("before it is submitted: %v", early)
+			}
 			if !strings.HasPrefix(err.Error(), "bad http:call payload: ") || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %q, want %q in it", err, want)
 			}
 		})
+	}
+}
+
+func TestGoodPayloadPasses(t *testing.T) {
+	t.Parallel()
+	for typ, payload := range map[string]string{
+		handlers.HTTPCallType: `{"url":"http://10.0.0.1/","accept":"any","headers":{"a":"Bearer {{secret:a-b_1}}"}}`, // the class decides about the target
+		"mail:welcome":        `7`,
+	} {
+		if err := handlers.CheckPayload(typ, []byte(payload)); err != nil {
+			t.Errorf("%s %s: %v", typ, payload, err)
+		}
 	}
 }
 
@@ -153,12 +171,13 @@ func FuzzHTTPCallPayload(f *testing.F) {
 		`{"url":"http://u:p@a.example"}`,
 		`{"url":"http://a.example?\u2028"}`,
 		`{"url":null,"url":1}`,
+		`{"url":"https://a.example","headers":{"A":"{{secret:b}}"},"accept":"any"}`,
 		`[`,
 	} {
 		f.Add([]byte(seed))
 	}
-	h := handlers.NewTestHTTPCall(handlers.HTTPOptions{}, noNetwork, nil)
 	f.Fuzz(func(t *testing.T, payload []byte) {
+		h := handlers.NewTestHTTPCall(handlers.HTTPOptions{}, noNetwork, nil) // a new one: no breaker is open
 		err := h.ProcessTask(t.Context(), rawTask(payload, ""))
 		if errors.Is(err, asynq.SkipRetry) == errors.Is(err, errNoNetwork) {
 			t.Errorf("ProcessTask(%q) = %v, want either a permanent error or a dial", payload, err)

@@ -33,7 +33,7 @@ type Class struct {
 	Dedup time.Duration
 	// MaxPayload is the largest payload in bytes, 1 to 1 MiB. Defaults to 256 KiB.
 	MaxPayload Size
-	// HTTP narrows or widens what http:call jobs of the class may reach.
+	// HTTP is for http:call jobs of the class: what they may reach, and how services are heard.
 	HTTP HTTP
 	// MaxInFlight is the most departures of one bucket that may be out at once; 0 is no bound.
 	MaxInFlight int
@@ -64,14 +64,6 @@ type Class struct {
 	Draining bool
 	// Version counts changes; [Classes.Put] sets it.
 	Version int64
-}
-
-// HTTP is what http:call jobs of a class may reach.
-type HTTP struct {
-	// AllowPrivate lets them call loopback, private and link-local addresses.
-	AllowPrivate bool `json:"allow_private" yaml:"allow_private"`
-	// Hosts, when not empty, are the only hosts they may call: host names or host:port.
-	Hosts []string `json:"hosts,omitempty" yaml:"hosts,omitempty"`
 }
 
 // Retry says what becomes of a failed attempt.
@@ -131,6 +123,7 @@ func NewClass(name string, capacity int, rate Rate) Class {
 		Overflow: Reject, MaxCrashes: 3, Ack: AckMemory, Pace: PaceNormal,
 		Retry: Retry{MaxAttempts: 5, Backoff: time.Second, MaxBackoff: 5 * time.Minute, Order: Park},
 		Dead:  DeadLimits{Max: 100_000, Keep: 720 * time.Hour},
+		HTTP:  HTTP{Hold: HoldBucket, MaxHold: defaultMaxHold},
 	}
 }
 
@@ -180,9 +173,7 @@ func (c Class) Validate() error {
 		bad = append(bad, err.Error())
 	}
 	check(c.Pace == PaceNormal || c.Pace == PaceStrict, "pace %q is neither normal nor strict", clip(string(c.Pace)))
-	for _, host := range c.HTTP.Hosts {
-		check(host != "" && !strings.ContainsAny(host, "/ @\r\n\t"), "http.hosts: %q is not a host or host:port", clip(host))
-	}
+	c.HTTP.validate(check)
 	if bad != nil {
 		return fmt.Errorf("%w: class %q: %s", ErrInvalid, clip(c.Name), strings.Join(bad, "; "))
 	}
@@ -193,10 +184,7 @@ func (c Class) Validate() error {
 func (c Class) bounded() bool { return c.MaxInFlight > 0 || c.Retry.Order == Hold }
 
 // Equal tells whether two classes have the same settings, whatever their versions.
-func (c Class) Equal(d Class) bool {
-	hosts := slices.Equal(c.HTTP.Hosts, d.HTTP.Hosts)
-	return hosts && slices.Equal(c.settings(), d.settings())
-}
+func (c Class) Equal(d Class) bool { return slices.Equal(c.settings(), d.settings()) }
 
 // classJSON is the one shape of a class in JSON, in the words of the class file.
 type classJSON struct {
@@ -266,11 +254,6 @@ func (c Class) MarshalJSON() ([]byte, error) {
 
 // settings are the fields of the class's hash in Redis: durations in microseconds.
 func (c Class) settings() []string {
-	http := ""
-	if c.HTTP.AllowPrivate || len(c.HTTP.Hosts) > 0 {
-		b, _ := json.Marshal(c.HTTP) //nolint:errchkjson // a bool and strings always marshal
-		http = string(b)
-	}
 	return []string{
 		"capacity", fmt.Sprint(c.Capacity),
 		"limit", fmt.Sprint(c.Rate.Limit),
@@ -281,7 +264,7 @@ func (c Class) settings() []string {
 		"timeout", fmt.Sprint(c.Timeout.Microseconds()),
 		"dedup", fmt.Sprint(c.Dedup.Microseconds()),
 		"max_payload", fmt.Sprint(int64(c.MaxPayload)),
-		"http", http,
+		"http", c.HTTP.setting(),
 		"max_in_flight", fmt.Sprint(c.MaxInFlight),
 		"overflow", string(c.Overflow),
 		"retention", fmt.Sprint(c.Retention.Microseconds()),

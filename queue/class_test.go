@@ -94,6 +94,14 @@ func TestBadClasses(t *testing.T) {
 		"dedup":          func(c *queue.Class) { c.Dedup = 8761 * time.Hour },
 		"max_payload":    func(c *queue.Class) { c.MaxPayload = 0 },
 		"max_payload ":   func(c *queue.Class) { c.MaxPayload = 1<<20 + 1 },
+		"http.schemes":   func(c *queue.Class) { c.HTTP.Schemes = []string{"HTTPS"} },
+		"http.ports":     func(c *queue.Class) { c.HTTP.Ports = []int{0} },
+		"http.redirects": func(c *queue.Class) { c.HTTP.Redirects = 11 },
+		"http.secrets":   func(c *queue.Class) { c.HTTP.Hosts, c.HTTP.Secrets = []string{"a"}, []string{"../a"} },
+		"http.secrets ":  func(c *queue.Class) { c.HTTP.Secrets = []string{"a"} },
+		"http.hold":      func(c *queue.Class) { c.HTTP.Hold = "key" },
+		"http.max_hold":  func(c *queue.Class) { c.HTTP.MaxHold = time.Millisecond },
+		"http.max_hold ": func(c *queue.Class) { c.HTTP.MaxHold = 25 * time.Hour },
 		"http.hosts":     func(c *queue.Class) { c.HTTP.Hosts = []string{"http://x"} },
 		"max_in_flight":  func(c *queue.Class) { c.MaxInFlight = -1 },
 		"overflow":       func(c *queue.Class) { c.Overflow = "" },
@@ -128,7 +136,11 @@ func TestClasses(t *testing.T) {
 		c, ctx := openAt(t, rdb, 3), t.Context()
 		full := put(t, c, "full", 7, "30/60s", func(c *queue.Class) {
 			c.CatchUp, c.MaxWait, c.MaxJobs, c.Timeout, c.Dedup = 0, 10*time.Minute, 9, time.Second, time.Hour
-			c.MaxPayload, c.HTTP = 1<<10, queue.HTTP{AllowPrivate: true, Hosts: []string{"example.org"}}
+			c.MaxPayload = 1 << 10
+			c.HTTP = queue.HTTP{
+				AllowPrivate: true, Hosts: []string{"example.org"}, Schemes: []string{"https"}, Ports: []int{443, 8443}, Redirects: 3,
+				Secrets: []string{"token"}, Hold: queue.HoldClass, MaxHold: 10 * time.Minute, Anonymous: true,
+			}
 			c.MaxInFlight, c.Overflow, c.Retention = 3, queue.DropOldest, 2*time.Hour
 			c.Retry = queue.Retry{MaxAttempts: 7, Backoff: 10 * time.Millisecond, MaxBackoff: time.Second, Order: queue.Tail}
 			c.MaxCrashes, c.Dead = 4, queue.DeadLimits{Max: 11, Keep: 24 * time.Hour}
@@ -168,7 +180,8 @@ func TestClasses(t *testing.T) {
 			}
 		}
 		const want = `{"name":"full","capacity":8,"rate":"30/60s","catch_up":"0s","max_wait":"10m","max_jobs":9,"timeout":"1s",` +
-			`"dedup":"1h","max_payload":"1KiB","http":{"allow_private":true,"hosts":["example.org"]},` +
+			`"dedup":"1h","max_payload":"1KiB","http":{"allow_private":true,"hosts":["example.org"],"schemes":["https"],"ports":[443,8443],"redirects":3,` +
+			`"secrets":["token"],"hold":"class","max_hold":"10m","anonymous":true},` +
 			`"max_in_flight":3,"overflow":"drop-oldest","retention":"2h",` +
 			`"retry":{"max_attempts":7,"backoff":"10ms","max_backoff":"1s","order":"tail"},"max_crashes":4,` +
 			`"dead":{"max":11,"keep":"24h"},"ack":"replicated(2)","pace":"strict","paused":false,"draining":false,"version":2}`
@@ -176,6 +189,27 @@ func TestClasses(t *testing.T) {
 			t.Errorf("JSON: %s, %v\nwant  %s", got, err, want)
 		}
 	})
+}
+
+// TestHTTPDefaults: settings that are not given, and those of before there were so many, are the defaults.
+func TestHTTPDefaults(t *testing.T) {
+	t.Parallel()
+	want := queue.NewClass("c", 1, queue.Rate{Limit: 1, Period: time.Second})
+	bare := want
+	bare.HTTP = queue.HTTP{}
+	if err := bare.Validate(); err != nil || !bare.Equal(want) {
+		t.Errorf("zero is not the default: %v", err)
+	}
+	var got queue.HTTP
+	must(t, json.Unmarshal([]byte(`{"allow_private":false}`), &got))
+	if diff := cmp.Diff(want.HTTP, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, bad := range []string{`{"max_hold":"x"}`, `{"max_hold":7}`, `{"ports":["x"]}`} {
+		if json.Unmarshal([]byte(bad), &got) == nil {
+			t.Errorf("%s is read", bad)
+		}
+	}
 }
 
 func second[T any](_ T, err error) error { return err }

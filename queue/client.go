@@ -24,6 +24,10 @@ type Options struct {
 	// StoreShare is the share of Redis's maxmemory that is for jobs, above 0 and at most 1: where more is used, submissions
 	// are refused as [ReasonStoreFull], and what is there still drains. Defaults to [DefaultStoreShare].
 	StoreShare float64
+	// Check, when set, is asked about each job before it is sent, with its type and its payload, compacted. What it
+	// returns is told as [ErrInvalid]. For jobs of the built-in handlers it is handlers.CheckPayload, which refuses here what
+	// a worker would fail for good.
+	Check func(typ string, payload []byte) error
 
 	clock string // what the scripts take for now_us; tests set it
 }
@@ -54,6 +58,7 @@ type Client struct {
 	acks    *ackBook
 	store   *storeGauge
 	hall    *hall
+	check   func(typ string, payload []byte) error
 }
 
 var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,32}$`)
@@ -83,7 +88,7 @@ func Open(ctx context.Context, rdb redis.UniversalClient, o Options) (*Client, e
 	if o.Shards < 0 || o.Shards > 256 {
 		return nil, fmt.Errorf("%w: shards %d is not between 1 and 256", ErrInvalid, o.Shards)
 	}
-	c := &Client{rdb: rdb, scripts: newScripts(o.clock), prefix: o.Prefix}
+	c := &Client{rdb: rdb, scripts: newScripts(o.clock), prefix: o.Prefix, check: o.Check}
 	if err := checkServer(ctx, rdb); err != nil {
 		return nil, err
 	}

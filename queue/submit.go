@@ -144,6 +144,11 @@ func (c *Client) prepare(job *Job) (*submission, error) {
 	if err := job.prepare(); err != nil {
 		return nil, err
 	}
+	if c.check != nil {
+		if err := c.check(job.Type, job.Payload); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+	}
 	ref := refOf(shardOf(job.bucket(), len(c.tags)), job)
 	ack := job.Ack
 	if ack == "" {

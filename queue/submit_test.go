@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -248,6 +249,41 @@ func TestBadJobs(t *testing.T) {
 	longest := newJob("c", strings.Repeat("k", 256), strings.Repeat("i", 128))
 	longest.Payload = []byte(` [1, 2, 3] `) // 7 bytes once it is compact
 	admit(t, c, longest)
+}
+
+// TestCheck: what the program that submits knows to be wrong is refused before it is sent, by every way in.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	c, err := queue.Open(t.Context(), redistest.MiniClient(t), queue.Options{Check: func(typ string, payload []byte) error {
+		asked = append(asked, typ+" "+string(payload))
+		if string(payload) == `{"bad":1}` {
+			return errors.New("it is bad")
+		}
+		return nil
+	}})
+	must(t, err)
+	put(t, c, "c", 10, "1/1s")
+	good, bad := newJob("c", "k", "good"), newJob("c", "k", "bad")
+	good.Type, bad.Payload = "t", []byte(`{ "bad": 1 }`)
+	refused := func(err error) bool {
+		return errors.Is(err, queue.ErrInvalid) && strings.Contains(err.Error(), "it is bad")
+	}
+	if _, err := c.Submit(t.Context(), bad); !refused(err) {
+		t.Errorf("submit: %v", err)
+	}
+	if _, err := c.SubmitWait(t.Context(), bad); !refused(err) {
+		t.Errorf("submit and wait: %v", err)
+	}
+	if r := c.SubmitMany(t.Context(), []queue.Job{bad, good}); !refused(r[0].Err) || r[1].Err != nil {
+		t.Errorf("submit many: %+v", r)
+	}
+	if want := []string{`http:call {"bad":1}`, `http:call {"bad":1}`, `http:call {"bad":1}`, "t null"}; !slices.Equal(asked, want) {
+		t.Errorf("asked about %q", asked)
+	}
+	if books, err := c.Books(t.Context(), "c"); err != nil || books.Admitted != 1 {
+		t.Errorf("books: %+v, %v; want one admitted", books, err)
+	}
 }
 
 // TestOddKeys: any key works all the way.

@@ -81,7 +81,7 @@ func startRedis() (*miniredis.Miniredis, error) {
 
 func openQueue(ctx context.Context, addr string) (*queue.Client, error) {
 	rdb := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true})
-	client, err := queue.Open(ctx, rdb, queue.Options{})
+	client, err := queue.Open(ctx, rdb, queue.Options{Check: handlers.CheckPayload})
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func file(t *testing.T, jobs, keys int) (name string, want map[string][]string) 
 	want = map[string][]string{}
 	for i := range jobs {
 		key, id := fmt.Sprintf("k%d", i%keys), fmt.Sprintf("%06d", i)
-		fmt.Fprintf(&b, `{"class":"c","key":%q,"id":%q,"payload":{"n":%d}}`+"\n", key, id, i)
+		fmt.Fprintf(&b, `{"class":"c","key":%q,"id":%q,"type":"t","payload":{"n":%d}}`+"\n", key, id, i)
 		want[key] = append(want[key], id)
 	}
 	name = filepath.Join(t.TempDir(), "jobs.jsonl")
@@ -212,7 +212,7 @@ func TestRedisAsUsersRunIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if status, stdout, stderr := produce(t, address, "enqueue", "--class", "c", "--key", "k", "--payload", "1"); status != 0 {
+			if status, stdout, stderr := produce(t, address, "enqueue", "--class", "c", "--key", "k", "--type", "t", "--payload", "1"); status != 0 {
 				t.Errorf("exit status %d, %q, %q", status, stdout, stderr)
 			}
 			jobs, _ := file(t, 300, 30)
@@ -223,7 +223,7 @@ func TestRedisAsUsersRunIt(t *testing.T) {
 	}
 	t.Run("cluster node", func(t *testing.T) {
 		t.Parallel()
-		status, _, stderr := produce(t, cluster.Addrs()[0], "enqueue", "--class", "c", "--key", "k", "--payload", "1")
+		status, _, stderr := produce(t, cluster.Addrs()[0], "enqueue", "--class", "c", "--key", "k", "--type", "t", "--payload", "1")
 		if status != 78 || !strings.Contains(stderr, "connect with redis+cluster://host:port,host:port") {
 			t.Errorf("exit status %d, %q", status, stderr)
 		}

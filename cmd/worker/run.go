@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"os"
 	"os/signal"
 	"slices"
 	"strings"
@@ -51,11 +53,23 @@ func flags() []cli.Flag {
 			Name: "freshness", Value: 25 * time.Millisecond,
 			Usage: "how long a departure stays good; at least 2 x p99 of the round trip to Redis + 10ms, see admin doctor",
 		},
+		&cli.StringFlag{
+			Name: "secrets-dir", DefaultText: "none",
+			Usage: "`DIRECTORY` with one file per secret that headers may name; before it SPOUT_SECRET_..., after it $CREDENTIALS_DIRECTORY",
+		},
+		&cli.BoolFlag{
+			Name:  "proxy-from-environment",
+			Usage: "call through the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name; it must keep private targets off",
+		},
 	}
 }
 
 func drain(ctx context.Context, s *command.Session) error {
 	o, err := options(s)
+	if err != nil {
+		return err
+	}
+	calling, err := callOptions(s)
 	if err != nil {
 		return err
 	}
@@ -66,7 +80,7 @@ func drain(ctx context.Context, s *command.Session) error {
 	if err := checkClasses(ctx, client, o.Classes, s.Log); err != nil {
 		return err
 	}
-	call := handlers.NewHTTPCall(handlers.HTTPOptions{FreshUntil: scheduler.FreshUntil})
+	call := handlers.NewHTTPCall(calling)
 	defer call.CloseIdleConnections()
 	mux := handlers.NewMux()
 	mux.Handle(handlers.HTTPCallType, call)
@@ -75,6 +89,28 @@ func drain(ctx context.Context, s *command.Session) error {
 		return err
 	}
 	return worker.Run(ctx)
+}
+
+// callOptions are how http:call reaches services.
+func callOptions(s *command.Session) (handlers.HTTPOptions, error) {
+	dir := s.Flags.String("secrets-dir")
+	if dir != "" {
+		if info, err := os.Stat(dir); err != nil {
+			return handlers.HTTPOptions{}, s.Wrong("secrets-dir", err)
+		} else if !info.IsDir() {
+			return handlers.HTTPOptions{}, s.Wrong("secrets-dir", fmt.Errorf("%s is no directory", dir))
+		}
+	}
+	o := handlers.HTTPOptions{
+		FreshUntil: scheduler.FreshUntil,
+		Secrets: handlers.Secrets{
+			Getenv: s.Getenv, Dirs: []string{dir, s.Getenv("CREDENTIALS_DIRECTORY")},
+		},
+	}
+	if s.Flags.Bool("proxy-from-environment") {
+		o.Proxy = http.ProxyFromEnvironment
+	}
+	return o, nil
 }
 
 // options are checked here, where it is known which flag is wrong.

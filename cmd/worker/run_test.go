@@ -63,6 +63,8 @@ func TestWrongOptions(t *testing.T) {
 		{[]string{"run", "--shutdown-timeout", "-1s"}, 64, "option --shutdown-timeout: -1s is not above zero"},
 		{[]string{"run", "--freshness", "2m"}, 64, "option --freshness: 2m0s is not between 1ms and 1m"},
 		{[]string{"run", "--classes", "a,,b"}, 64, "a name is empty"},
+		{[]string{"run", "--secrets-dir", "/nonexistent"}, 64, "option --secrets-dir: stat /nonexistent: no such file"},
+		{[]string{"run", "--secrets-dir", "run.go"}, 64, "option --secrets-dir: run.go is no directory"},
 		{[]string{"run", "--redis", "http://x"}, 64, "redis"},
 		{[]string{"run", "--unknown"}, 64, "unknown"},
 	} {

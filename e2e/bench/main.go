@@ -29,6 +29,10 @@ func main() {
 		_ = victim(ctx, addr) // it is there to be killed
 		return
 	}
+	if os.Getenv(outboundEnv) != "" {
+		_ = serveOutbound(ctx) // until it is killed
+		return
+	}
 	if err := run(ctx, *only, plan{rounds: *rounds, pace: *seconds, shards: *shards}); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1) //nolint:gocritic // nothing is left to clean up
@@ -69,6 +73,8 @@ func run(ctx context.Context, only string, p plan) error {
 		{"holds", holds},
 		{"crash", crash},
 		{"meter", meters},
+		{"outbound", outbound},
+		{"window", window},
 	} {
 		if !strings.Contains(g.name, only) {
 			continue

@@ -38,7 +38,11 @@ var rules = []struct {
 	},
 	{
 		why:  "what queue and meter may share knows no more than they do",
-		pkgs: `^spout/internal/`, except: `/redistest$`, only: `^spout/internal/` + driver,
+		pkgs: `^spout/internal/`, except: `/(redistest|ratelimit)$`, only: `^spout/internal/` + driver,
+	},
+	{
+		why:  "ratelimit reads structured fields of HTTP, and knows nothing else",
+		pkgs: `^spout/internal/ratelimit$`, only: `^github.com/dunglas/httpsfv$`,
 	},
 	{
 		why:  "handlers agree with their siblings by behaviour, not by import",

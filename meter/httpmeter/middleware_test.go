@@ -123,7 +123,7 @@ func TestMiddlewareOverSockets(t *testing.T) {
 	}
 	for i := range 2 {
 		resp := call(http.MethodPost)
-		_, left, _, _ := httpmeter.FirstLimit(resp.Header.Get("Ratelimit"))
+		left, _, _ := firstLimit(resp.Header.Get("Ratelimit"))
 		if policy := resp.Header.Get("Ratelimit-Policy"); resp.StatusCode != http.StatusOK || left != int64(1-i) || policy != `"default";q=2;w=7200` {
 			t.Errorf("call %d: %d, RateLimit %q, RateLimit-Policy %q", i, resp.StatusCode, resp.Header.Get("Ratelimit"), policy)
 		}
@@ -170,7 +170,7 @@ func TestToldIsTrue(t *testing.T) {
 				for range 20 {
 					<-time.After(1234 * time.Millisecond)
 					resp := get(t, h, "ann")
-					_, r, window, _ := httpmeter.FirstLimit(resp.Header.Get("Ratelimit"))
+					r, window, _ := firstLimit(resp.Header.Get("Ratelimit"))
 					if resp.StatusCode == http.StatusOK {
 						if window < 0 || r > 0 {
 							continue
@@ -292,7 +292,7 @@ func TestNested(t *testing.T) {
 	if want := []string{`"outer";r=3;t=10`, `"inner";r=0;t=10`}; !cmp.Equal(resp.Header.Values("Ratelimit"), want) {
 		t.Errorf("RateLimit %q, want %q", resp.Header.Values("Ratelimit"), want)
 	}
-	if _, _, _, n := httpmeter.FirstLimit(resp.Header.Values("Ratelimit")...); n != 2 {
+	if _, _, n := firstLimit(resp.Header.Values("Ratelimit")...); n != 2 {
 		t.Errorf("%d items", n)
 	}
 }

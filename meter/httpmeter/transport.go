@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spout-queue/spout/internal/ratelimit"
 	"github.com/spout-queue/spout/meter"
 )
 
@@ -25,8 +26,9 @@ const (
 //   - Retry-After, in seconds or as a date, of a 3xx, 403, 429 or 503. It goes before the others.
 //   - RateLimit, when an item has nothing left (r=0): until the end of its window t. Without t the window w of the item of the
 //     same name in RateLimit-Policy stands for it, unless it counts concurrent requests.
-//   - Where there is no RateLimit: X-RateLimit-Remaining of 0 with X-RateLimit-Reset, in seconds, or in seconds or milliseconds since
-//     1970. The names without X- (drafts up to 06) and with X-Rate-Limit- are known too. On a 429 the reset is enough.
+//   - Where there is no RateLimit: X-RateLimit-Remaining of 0 with X-RateLimit-Reset, in seconds, in seconds or milliseconds since
+//     1970, as a date or as a duration. The names without X- (drafts up to 06), with X-Rate-Limit-, and those of Discord, OpenAI and
+//     Anthropic are known too. On a 429 the reset is enough.
 //
 // Dates are compared with the Date of the answer, so the clocks need not agree. RateLimit fields of answers out of a cache (Age)
 // and malformed ones are ignored. A hold is known to this Transport only, ends by itself, and is never shortened by a
@@ -147,7 +149,8 @@ func (t *Transport) heed(key string, resp *http.Response) {
 	if most <= 0 {
 		most = defaultMaxHold
 	}
-	after := min(holdOf(resp.StatusCode, resp.Header, now), most)
+	asked, _ := ratelimit.Wait(resp.StatusCode, resp.Header, now)
+	after := min(asked, most)
 	if after > 0 && t.holds.extend(key, now, after) && t.OnHold != nil {
 		t.OnHold(key, after)
 	}

@@ -87,7 +87,15 @@ func settings() []setting {
 		duration("dedup", func(c *queue.Class) *time.Duration { return &c.Dedup }),
 		word("ack", func(c *queue.Class) *queue.Ack { return &c.Ack }),
 		text("max_payload", func(c *queue.Class) textField { return &c.MaxPayload }),
-		{"http", readHTTP, writeHTTP},
+		yesNo("http.allow_private", func(c *queue.Class) *bool { return &c.HTTP.AllowPrivate }),
+		texts("http.hosts", func(c *queue.Class) *[]string { return &c.HTTP.Hosts }),
+		texts("http.schemes", func(c *queue.Class) *[]string { return &c.HTTP.Schemes }),
+		numbers("http.ports", func(c *queue.Class) *[]int { return &c.HTTP.Ports }),
+		number("http.redirects", func(c *queue.Class) *int { return &c.HTTP.Redirects }),
+		texts("http.secrets", func(c *queue.Class) *[]string { return &c.HTTP.Secrets }),
+		word("http.hold", func(c *queue.Class) *queue.HoldScope { return &c.HTTP.Hold }),
+		duration("http.max_hold", func(c *queue.Class) *time.Duration { return &c.HTTP.MaxHold }),
+		yesNo("http.anonymous", func(c *queue.Class) *bool { return &c.HTTP.Anonymous }),
 	}
 }
 

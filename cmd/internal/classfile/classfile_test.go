@@ -39,6 +39,13 @@ classes:
     http:
       allow_private: true
       hosts: [api.github.com, "example.org:8443"]
+      schemes: [https]
+      ports: [443, 8443]
+      redirects: 2
+      secrets: [github]
+      hold: class
+      max_hold: 10m
+      anonymous: true
   mail: {capacity: 1, rate: 200000/1d, dedup: 0, retry: {}, dead: }
   some: {capacity: 1, rate: 1/1s, retry: {order: tail}, dead: {max: 5}}
   again: *github
@@ -49,7 +56,10 @@ classes:
 	github := queue.Class{
 		Name: "github-api", Capacity: 500, Rate: queue.Rate{Limit: 30, Period: time.Minute}, CatchUp: time.Millisecond,
 		MaxWait: 10 * time.Minute, MaxJobs: 7, Timeout: time.Hour, Dedup: 24 * time.Hour, MaxPayload: 64 << 10,
-		HTTP: queue.HTTP{AllowPrivate: true, Hosts: []string{"api.github.com", "example.org:8443"}},
+		HTTP: queue.HTTP{
+			AllowPrivate: true, Hosts: []string{"api.github.com", "example.org:8443"}, Schemes: []string{"https"}, Ports: []int{443, 8443},
+			Redirects: 2, Secrets: []string{"github"}, Hold: queue.HoldClass, MaxHold: 10 * time.Minute, Anonymous: true,
+		},
 	}
 	github.MaxInFlight, github.Overflow, github.Retention = 4, queue.DropOldest, time.Hour
 	github.Retry = queue.Retry{MaxAttempts: 7, Backoff: 2 * time.Second, MaxBackoff: time.Hour, Order: queue.Hold}
@@ -167,13 +177,30 @@ func TestParseRefuses(t *testing.T) {
 		{
 			"http fields",
 			"classes:\n  a: {" + ok + ", http: {private: true, allow_private: 1, hosts: x}}",
-			[]string{`http: unknown field "private"; known are allow_private, hosts; http: allow_private is not true or false; http: hosts is not a list`},
+			[]string{
+				`http: unknown field "private"; known are allow_private, hosts, schemes, ports, redirects, secrets, hold, max_hold, anonymous`,
+				"http.allow_private is not true or false", "http.hosts is not a list",
+			},
 		},
 		{"http hosts", "classes:\n  a: {" + ok + `, http: {hosts: ["a; b", "c/d", "retry.order x"]}}`, []string{
 			`f:2: class "a": http.hosts: "a; b" is not a host or host:port`,
 			`f:2: class "a": http.hosts: "c/d" is not a host or host:port`,
 			`f:2: class "a": http.hosts: "retry.order x" is not a host`,
 		}},
+		{
+			"http others",
+			"classes:\n  a:\n    capacity: 1\n    rate: 1/1s\n    http:\n      schemes: [ftp]\n      ports: [0]\n      redirects: 11\n" +
+				"      secrets: [A]\n      hold: all\n      max_hold: 1ms\n      anonymous: 1",
+			[]string{
+				`f:6: class "a": http.schemes: "ftp" is neither http nor https`, `f:7: class "a": http.ports: 0 is not between`,
+				`f:8: class "a": http.redirects 11 is not between`, `f:9: class "a": http.secrets: "A" is not [a-z0-9]`,
+				`f:9: class "a": http.secrets need hosts`,
+				`f:10: class "a": http.hold "all" is neither bucket nor class`, `f:11: class "a": http.max_hold 1ms is not between 1s and 24h0m0s`,
+				`f:12: class "a": http.anonymous is not true or false`,
+			},
+		},
+		{"http ports", "classes:\n  a: {" + ok + ", http: {ports: [x]}}", []string{`http.ports: "x" is not a whole number`}},
+		{"http port", "classes:\n  a: {" + ok + ", http: {ports: 80}}", []string{`http.ports is not a list`}},
 		{"http host", "classes:\n  a: {" + ok + ", http: {hosts: ['http://x']}}", []string{`http.hosts: "http://x" is not a host or host:port`}},
 		{
 			"several", "classes:\n  a: {capacity: 0, rate: x}\n  b: {capacity: 1}",
@@ -228,7 +255,7 @@ func TestDiff(t *testing.T) {
 		{Field: "retention", Old: "0s", New: "1h"},
 		{Field: "dead.max", Old: "100000", New: "7"},
 		{Field: "ack", Old: "memory", New: "fsynced"},
-		{Field: "http", Old: "{}", New: "{hosts: [a, b]}"},
+		{Field: "http.hosts", Old: "[]", New: "[a, b]"},
 	}
 	if diff := cmp.Diff(want, classfile.Diff(old, updated)); diff != "" {
 		t.Error(diff)

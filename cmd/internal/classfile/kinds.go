@@ -115,44 +115,50 @@ func rateOrNone(name string, of func(*queue.Class) *queue.Rate) setting {
 	return rate
 }
 
-func readHTTP(c *queue.Class, node *yaml.Node) error {
-	problems := strictyaml.Problems{}
-	for _, f := range strictyaml.Fields(node, "http", []string{"allow_private", "hosts"}, &problems) {
-		var err error
-		if f.Name == "allow_private" {
-			err = readBool(&c.HTTP.AllowPrivate, f.Value)
-		} else {
-			c.HTTP.Hosts, err = strictyaml.Texts(f.Value)
-		}
-		if err != nil {
-			problems.Addf(f.Line, "http: %s %v", f.Name, err)
-		}
+func yesNo(name string, of func(*queue.Class) *bool) setting {
+	return setting{
+		name: name,
+		read: func(c *queue.Class, node *yaml.Node) error {
+			if node.Kind != yaml.ScalarNode || node.Tag != "!!bool" {
+				return fmt.Errorf("%s is not true or false", name)
+			}
+			*of(c) = strings.EqualFold(node.Value, "true")
+			return nil
+		},
+		write: func(c queue.Class) string { return strconv.FormatBool(*of(&c)) },
 	}
-	if len(problems.List) == 0 {
-		return nil
-	}
-	texts := make([]string, len(problems.List))
-	for i, p := range problems.List {
-		texts[i] = p.Text
-	}
-	return errors.New(strings.Join(texts, "; "))
 }
 
-func readBool(b *bool, node *yaml.Node) error {
-	if node.Kind != yaml.ScalarNode || node.Tag != "!!bool" {
-		return errors.New("is not true or false")
+func texts(name string, of func(*queue.Class) *[]string) setting {
+	return setting{
+		name: name,
+		read: func(c *queue.Class, node *yaml.Node) (err error) {
+			if *of(c), err = strictyaml.Texts(node); err != nil {
+				return fmt.Errorf("%s %w", name, err)
+			}
+			return nil
+		},
+		write: func(c queue.Class) string { return "[" + strings.Join(*of(&c), ", ") + "]" },
 	}
-	*b = strings.EqualFold(node.Value, "true")
-	return nil
 }
 
-func writeHTTP(c queue.Class) string {
-	var parts []string
-	if c.HTTP.AllowPrivate {
-		parts = append(parts, "allow_private: true")
+func numbers(name string, of func(*queue.Class) *[]int) setting {
+	return setting{
+		name: name,
+		read: func(c *queue.Class, node *yaml.Node) error {
+			list, err := strictyaml.Texts(node)
+			if err != nil {
+				return fmt.Errorf("%s %w", name, err)
+			}
+			for _, text := range list {
+				n, err := strconv.Atoi(text)
+				if err != nil {
+					return fmt.Errorf("%s: %q is not a whole number", name, text)
+				}
+				*of(c) = append(*of(c), n)
+			}
+			return nil
+		},
+		write: func(c queue.Class) string { return strings.ReplaceAll(fmt.Sprint(*of(&c)), " ", ", ") },
 	}
-	if len(c.HTTP.Hosts) > 0 {
-		parts = append(parts, "hosts: ["+strings.Join(c.HTTP.Hosts, ", ")+"]")
-	}
-	return "{" + strings.Join(parts, ", ") + "}"
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spout-queue/spout/cmd/internal/answer"
 	"github.com/spout-queue/spout/cmd/internal/redisurl"
+	"github.com/spout-queue/spout/handlers"
 	"github.com/spout-queue/spout/queue"
 )
 
@@ -58,6 +59,9 @@ func (p *Program) session(cmd *cli.Command) (*Session, error) {
 	return s, nil
 }
 
+// Getenv reads a variable of the environment that is not that of a flag.
+func (s *Session) Getenv(name string) string { return s.program.Getenv(name) }
+
 // Wrong says that the value of a flag is wrong, and where it comes from.
 func (s *Session) Wrong(flag string, err error) error { return s.from.wrong(flag, err) }
 
@@ -77,6 +81,7 @@ func (s *Session) Options() queue.Options {
 	return queue.Options{
 		Prefix: s.Flags.String("prefix"), Shards: s.Flags.Int("shards"),
 		StoreShare: s.Flags.Float("store-share"), // only producers have it; 0 is the default
+		Check:      handlers.CheckPayload,
 	}
 }
 

@@ -1,0 +1,18 @@
+package handlers
+
+// CheckCall reports why an http:call payload cannot be called, or nil: what [HTTPCall] would fail for good because of the
+// payload alone. What the class of the job allows is not looked at. The error holds nothing of the url that may be
+// secret.
+func CheckCall(payload []byte) error {
+	_, err := parseCall(payload)
+	return err
+}
+
+// CheckPayload reports why the handler for jobs of type typ, if it is one of this package, would fail a payload for good.
+// It is what queue.Options.Check takes: then a bad job is refused where it is submitted.
+func CheckPayload(typ string, payload []byte) error {
+	if typ == HTTPCallType {
+		return CheckCall(payload)
+	}
+	return nil
+}
