@@ -19,7 +19,7 @@ export GIT_CONFIG_COUNT   := 1
 export GIT_CONFIG_KEY_0   := safe.directory
 export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
-.PHONY: help run test check build bench fuzz lint fmt vuln tidy hooks tools \
+.PHONY: help run test check build bench fuzz lint fmt vuln tidy hooks tools outbound \
 	tidy-check generate-check fmt-check vet explore race
 
 help: ## print this list
@@ -42,6 +42,12 @@ build: ## build the commands into ./bin
 
 bench: ## measure throughput and lateness (BENCH=package)
 	go run $(BENCH)
+
+outbound: ## make 2,000 calls to a limited API in several ways (ARGS='-scale 1')
+	@dir=$$(mktemp -d); trap 'kill $$(cat $$dir/pid) 2>/dev/null || true; rm -rf $$dir' EXIT; \
+	redis-server --port 0 --unixsocket $$dir/redis --pidfile $$dir/pid --daemonize yes --save '' --dir $$dir >/dev/null; \
+	until [ -S $$dir/redis ]; do sleep 0.05; done; \
+	go run ./examples/outbound -redis $$dir/redis $(ARGS)
 
 fuzz: ## run every Fuzz target for FUZZTIME (10s)
 	@for dir in $$(grep -rlE --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \

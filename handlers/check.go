@@ -11,8 +11,19 @@ func CheckCall(payload []byte) error {
 // CheckPayload reports why the handler for jobs of type typ, if it is one of this package, would fail a payload for good.
 // It is what queue.Options.Check takes: then a bad job is refused where it is submitted.
 func CheckPayload(typ string, payload []byte) error {
-	if typ == HTTPCallType {
+	var err error
+	switch typ {
+	case HTTPCallType:
 		return CheckCall(payload)
+	case WebhookType:
+		_, err = parseMessage(payload)
+	case NATSPublishType:
+		_, err = parseMsg(payload)
+	case ExecType:
+		_, err = parseExec(payload)
+	}
+	if err != nil {
+		return permanent(nil, "bad %s payload: %s", typ, err)
 	}
 	return nil
 }

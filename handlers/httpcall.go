@@ -70,6 +70,7 @@ type HTTPOptions struct {
 //	body         string
 //	body_base64  string, for bytes that are not text; not together with body
 //	accept       "2xx", the default, or "any": then any complete answer is done
+//	callback     who is to hear of the end; only within [Callbacks]
 //
 // An unknown or repeated field is an error, and so is a header that belongs to the
 // connection: Connection, Content-Length, Expect, Host, HTTP2-Settings, Keep-Alive,
@@ -192,6 +193,9 @@ func (h *HTTPCall) ProcessTask(ctx context.Context, task *asynq.Task) error {
 	if err != nil {
 		return err
 	}
+	if c.back && !listened(ctx) {
+		return badPayload(errors.New(`field "callback": this worker sends none; its http:call must be within handlers.NewCallbacks`))
+	}
 	if err := t.check(c); err != nil {
 		return err
 	}
@@ -217,8 +221,10 @@ func (h *HTTPCall) ProcessTask(ctx context.Context, task *asynq.Task) error {
 	if err := h.judge(ctx, t, c, a); err != nil {
 		return err
 	}
+	result := a.result(c)
+	tellResult(ctx, result)
 	if w := task.ResultWriter(); w != nil { // tasks that no server made have none
-		_, err = w.Write(a.result(c))
+		_, err = w.Write(result)
 	}
 	return err
 }

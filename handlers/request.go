@@ -26,6 +26,7 @@ type call struct {
 	header http.Header
 	body   []byte
 	any    bool // any complete answer is the result, not only a 2xx
+	back   bool // somebody is to hear of the end: see Callbacks
 
 	secretHeaders []string // names of headers with a secret in them
 	hidden        []string // secrets in the forms they may be echoed in, each followed by its mask
@@ -88,7 +89,7 @@ func (c *call) request(ctx context.Context) (*http.Request, error) {
 // url that may be secret.
 func parseCall(payload []byte) (*call, error) {
 	var f struct{ method, url, body, bodyBase64, accept *string }
-	header := http.Header{"User-Agent": {userAgent}}
+	c := &call{header: http.Header{"User-Agent": {userAgent}}}
 	err := eachField(payload, func(name string, value json.RawMessage) error {
 		switch name {
 		case "method":
@@ -102,14 +103,17 @@ func parseCall(payload []byte) (*call, error) {
 		case "accept":
 			return decode(value, &f.accept)
 		case "headers":
-			return parseHeaders(value, header)
+			return parseHeaders(value, c.header)
+		case "callback":
+			back, err := parseCallback(value)
+			c.back = back != nil
+			return err
 		}
 		return errUnknownField
 	})
 	if err != nil {
 		return nil, badPayload(err)
 	}
-	c := &call{header: header}
 	if c.method, err = parseMethod(f.method); err != nil {
 		return nil, badPayload(err)
 	}

@@ -54,22 +54,18 @@ capacity below the level of a bucket rejects until it fits. Classes that the fil
 anything in the file is wrong, all of it is told with line numbers, nothing is applied and the exit status is 65.
 
 In the answer + is a new class, ~ a changed one and = one that is so already.`,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`FILE` of classes, YAML; - is standard input (required)"},
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`FILE` of classes, YAML; - is standard input (this or --profile)"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only show what would change"},
-		},
+		}, profileFlags()...),
 		Run: runClassApply,
 	})
 }
 
 func runClassApply(ctx context.Context, s *command.Session) error {
-	name, data, err := readFile(s)
+	classes, err := classesToApply(s)
 	if err != nil {
 		return err
-	}
-	classes, err := classfile.Parse(name, data)
-	if err != nil {
-		return &exit.Error{Status: exit.Data, Err: err}
 	}
 	client, err := s.Open(ctx)
 	if err != nil {
@@ -110,7 +106,7 @@ func readFile(s *command.Session) (name string, data []byte, err error) {
 	input := s.Stdin
 	switch name {
 	case "":
-		return "", nil, exit.Usagef("--file is missing; see admin class apply -h")
+		return "", nil, exit.Usagef("--file or --profile is missing; see admin class apply -h")
 	case "-":
 		name = "standard input"
 	default:

@@ -16,6 +16,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	return p.Run(ctx, args,
 		command.Group("class", "settings shared by many buckets",
 			classApply(p), classList(p), classGet(p), classRemove(p)),
+		command.Group("profile", "class files for well-known APIs", profileList(p), profileGet(p)),
 		command.Group("bucket", "the lines of jobs, one per class and key",
 			bucketList(p), bucketGet(p), bucketPause(p), bucketResume(p), bucketHold(p), bucketUnhold(p), bucketDrain(p), bucketPurge(p)),
 		command.Group("job", "single jobs", jobList(p), jobGet(p), jobCancel(p), jobRetry(p)),

@@ -34,9 +34,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	return p.Run(ctx, args, p.Command(command.Command{
 		Name: "run", Usage: "drain until SIGTERM",
 		Description: "Takes jobs out of their buckets, each bucket at its own rate however many workers there are, and runs those\n" +
-			"of type http:call. On SIGTERM or SIGINT nothing departs any more, what runs may finish, and the rest goes back to\n" +
+			"of types http:call and webhook:send; nats:publish and exec when told what they may do. On SIGTERM or SIGINT nothing departs any more, what runs may finish, and the rest goes back to\n" +
 			"its bucket; a second signal ends it at once.",
-		Flags: flags(),
+		Flags: append(flags(), handlerFlags()...),
 		Run:   drain,
 	}))
 }
@@ -80,10 +80,11 @@ func drain(ctx context.Context, s *command.Session) error {
 	if err := checkClasses(ctx, client, o.Classes, s.Log); err != nil {
 		return err
 	}
-	call := handlers.NewHTTPCall(calling)
-	defer call.CloseIdleConnections()
-	mux := handlers.NewMux()
-	mux.Handle(handlers.HTTPCallType, call)
+	mux, closeAll, err := newMux(s, client, calling)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
 	worker, err := scheduler.New(client, mux, o)
 	if err != nil {
 		return err

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/urfave/cli/v3"
+
+	"github.com/spout-queue/spout/cmd/internal/command"
+	"github.com/spout-queue/spout/handlers"
+	"github.com/spout-queue/spout/queue"
+)
+
+// handlerFlags are about types of jobs beside http:call.
+func handlerFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "nats", Usage: "run jobs of type nats:publish, on the servers at `URLS`, separated by commas"},
+		&cli.StringFlag{Name: "nats-creds", Usage: "`FILE` of credentials for NATS"},
+		&cli.StringSliceFlag{Name: "nats-subjects", Usage: "what jobs may publish to: `SUBJECTS` or patterns such as orders.>, separated by commas"},
+		&cli.BoolFlag{Name: "nats-jetstream", Usage: "publish to JetStream: a job is done when a stream has the message"},
+		&cli.StringSliceFlag{Name: "exec-allow", Usage: "run jobs of type exec, for the program `NAME=PATH`; repeatable"},
+		&cli.StringSliceFlag{Name: "exec-args", Usage: "programs of --exec-allow that take arguments from jobs: `NAMES`, separated by commas"},
+	}
+}
+
+// newMux has the handlers of all types that this worker runs. What they hold open, close closes.
+func newMux(s *command.Session, client *queue.Client, calling handlers.HTTPOptions) (mux *handlers.Mux, closeAll func(), err error) {
+	call := handlers.NewHTTPCall(calling)
+	mux = handlers.NewMux()
+	mux.Handle(handlers.HTTPCallType, handlers.NewCallbacks(call, submitTo(client), s.Log))
+	mux.Handle(handlers.WebhookType, handlers.NewWebhook(call, calling.Secrets.Lookup))
+	if err := addExec(mux, s); err != nil {
+		return nil, nil, err
+	}
+	conn, err := addNATS(mux, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	return mux, func() {
+		call.CloseIdleConnections()
+		if conn != nil {
+			conn.Close()
+		}
+	}, nil
+}
+
+// submitTo submits the jobs that handlers make. A job of the same identity that has another text is there already: a
+// callback of an attempt that ran twice tells its own time.
+func submitTo(client *queue.Client) func(context.Context, handlers.Job) (string, error) {
+	return func(ctx context.Context, j handlers.Job) (string, error) {
+		receipt, err := client.Submit(ctx, queue.Job{
+			Class: j.Class, Key: j.Key, ID: j.ID, Type: j.Type, Payload: j.Payload, MaxWait: j.MaxWait,
+		})
+		if errors.Is(err, queue.ErrConflict) {
+			err = nil
+		}
+		if full, ok := errors.AsType[*queue.FullError](err); ok {
+			err = &handlers.RejectedError{Err: err, After: full.RetryAfter, Late: full.Reason == queue.ReasonWouldExpire}
+		}
+		return receipt.Ref, err
+	}
+}
+
+// addExec adds exec, if there are programs to run.
+func addExec(mux *handlers.Mux, s *command.Session) error {
+	programs := map[string]handlers.Program{}
+	for _, entry := range s.Flags.StringSlice("exec-allow") {
+		name, path, ok := strings.Cut(entry, "=")
+		if !ok || name == "" {
+			return s.Wrong("exec-allow", fmt.Errorf("%q is not NAME=PATH", entry))
+		}
+		programs[name] = handlers.Program{Path: path}
+	}
+	for _, name := range s.Flags.StringSlice("exec-args") {
+		p, ok := programs[name]
+		if !ok {
+			return s.Wrong("exec-args", fmt.Errorf("%q is not one of --exec-allow", name))
+		}
+		p.JobArgs = true
+		programs[name] = p
+	}
+	if len(programs) == 0 {
+		return nil
+	}
+	h, err := handlers.NewExec(programs)
+	if err != nil {
+		return s.Wrong("exec-allow", err)
+	}
+	mux.Handle(handlers.ExecType, h)
+	return nil
+}
+
+// addNATS adds nats:publish, if there is a server to publish to.
+func addNATS(mux *handlers.Mux, s *command.Session) (*nats.Conn, error) {
+	urls := s.Flags.String("nats")
+	if urls == "" {
+		return nil, nil //nolint:nilnil // none asked for
+	}
+	options := []nats.Option{
+		nats.Name("spout worker"),
+		nats.ReconnectBufSize(-1), // what fails here must not go out later all the same
+		nats.MaxReconnects(-1),
+		nats.RetryOnFailedConnect(true),
+	}
+	if creds := s.Flags.String("nats-creds"); creds != "" {
+		options = append(options, nats.UserCredentials(creds))
+	}
+	conn, err := nats.Connect(urls, options...)
+	if err != nil {
+		return nil, s.Wrong("nats", err)
+	}
+	h, err := handlers.NewNATSPublish(handlers.NATSOptions{
+		Conn: conn, Subjects: s.Flags.StringSlice("nats-subjects"), JetStream: s.Flags.Bool("nats-jetstream"),
+	})
+	if err != nil {
+		conn.Close()
+		return nil, s.Wrong("nats-subjects", err)
+	}
+	mux.Handle(handlers.NATSPublishType, h)
+	return conn, nil
+}

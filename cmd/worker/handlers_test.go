@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/spout-queue/spout/internal/redistest"
+	"github.com/spout-queue/spout/queue"
+)
+
+func TestWrongHandlerOptions(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	env := func(name string) string { return map[string]string{"SPOUT_REDIS": redis.Addr}[name] }
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--exec-allow", "sh"}, `option --exec-allow: "sh" is not NAME=PATH`},
+		{[]string{"--exec-allow", "sh=bin/sh"}, `option --exec-allow: handlers: program "sh": its path "bin/sh" is not absolute`},
+		{[]string{"--exec-allow", "x=/nonexistent"}, `option --exec-allow: handlers: program "x" cannot be run`},
+		{[]string{"--exec-args", "sh"}, `option --exec-args: "sh" is not one of --exec-allow`},
+		{[]string{"--nats", "nats://127.0.0.1:1"}, `option --nats-subjects: handlers: no subject may be published to`},
+		{[]string{"--nats", "nats://127.0.0.1:1", "--nats-subjects", "a b"}, `option --nats-subjects: handlers: subject "a b"`},
+		{[]string{"--nats", "nats://127.0.0.1:1", "--nats-creds", "nosuch.creds"}, `option --nats`},
+	} {
+		status, _, stderr := call(t.Context(), env, append([]string{"run"}, test.args...)...)
+		if status != 64 || !strings.Contains(stderr, test.says) {
+			t.Errorf("worker run %s: exit %d, %q; want 64, %q", strings.Join(test.args, " "), status, stderr, test.says)
+		}
+	}
+}
+
+// One worker runs jobs of every type.
+func TestRunsEveryType(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	client, err := queue.Open(t.Context(), redis.Client(t), queue.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	class := queue.NewClass("any", 10, queue.Rate{Limit: 1000, Period: time.Second})
+	class.Retention = time.Minute
+	class.HTTP.AllowPrivate, class.HTTP.Hosts, class.HTTP.Secrets = true, []string{"127.0.0.1"}, []string{"partner-a"}
+	if _, err := client.Classes().Put(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	broker, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go broker.Start()
+	defer broker.WaitForShutdown()
+	defer broker.Shutdown()
+	if !broker.ReadyForConnections(time.Minute) {
+		t.Fatal("the NATS server does not start")
+	}
+	conn, err := nats.Connect(broker.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	sub, err := conn.SubscribeSync("news.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	hooks := make(chan http.Header, 1)
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hook" {
+			hooks <- r.Header
+		}
+	}))
+	defer upstream.Close()
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan string, 1)
+	go func() {
+		env := func(name string) string {
+			return map[string]string{
+				"SPOUT_REDIS":            redis.Addr,
+				"SPOUT_SECRET_PARTNER_A": base64.StdEncoding.EncodeToString(make([]byte, 32)),
+			}[name]
+		}
+		_, _, stderr := call(ctx, env, "run", "--exec-allow", "cat=/bin/cat", "--exec-args", "cat",
+			"--nats", broker.ClientURL(), "--nats-subjects", "news.>")
+		ended <- stderr
+	}()
+	defer func() {
+		stop()
+		if stderr := <-ended; t.Failed() {
+			t.Log(stderr)
+		}
+	}()
+	done := func(typ string, payload any) []byte {
+		t.Helper()
+		data, err := json.Marshal(payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		receipt, err := client.Submit(t.Context(), queue.Job{Class: "any", Key: "k", Type: typ, Payload: data})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := client.Await(t.Context(), receipt.Ref)
+		if err != nil || e.State != queue.Completed {
+			t.Fatalf("%s: %+v, %v", typ, e, err)
+		}
+		return e.Result
+	}
+	type object = map[string]any
+
+	out := done("exec", object{"name": "cat", "stdin": "hello", "args": []string{"-"}})
+	if want := `{"exit":0,"stdout":"hello"}`; string(out) != want {
+		t.Errorf("exec: %s, want %s", out, want)
+	}
+	done("nats:publish", object{"subject": "news.today", "data": "rain"})
+	if m, err := sub.NextMsgWithContext(t.Context()); err != nil || string(m.Data) != "rain" {
+		t.Errorf("nats:publish: %v, %v", m, err)
+	}
+	done("webhook:send", object{"url": upstream.URL + "/hook", "secret": "partner-a", "body": object{"type": "news"}})
+	if diff := cmp.Diff("v1,", (<-hooks).Get("webhook-signature")[:3]); diff != "" {
+		t.Error(diff)
+	}
+}
