@@ -20,7 +20,7 @@ export GIT_CONFIG_KEY_0   := safe.directory
 export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 .PHONY: help run test check build bench fuzz lint fmt vuln tidy hooks tools outbound \
-	tidy-check generate-check fmt-check vet explore race
+	tidy-check generate-check fmt-check vet rules explore race
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ run: ## run the whole system in one process, with an embedded Redis
 	go run ./cmd/dev
 
 test: ## run everything that must pass, as CI does: checks, lint, all tests with -race
-	@for step in tools tidy-check generate-check fmt-check vet lint explore race; do \
+	@for step in tools tidy-check generate-check fmt-check vet lint rules explore race; do \
 		printf '\n== make %s (after %d s)\n' $$step $$SECONDS; \
 		$(MAKE) --no-print-directory $$step || { printf '\nmake test: %s failed after %d s\n' $$step $$SECONDS >&2; exit 1; }; \
 	done; \
@@ -103,6 +103,11 @@ fmt-check: $(LINT)
 
 vet:
 	go vet ./...
+
+# Prometheus's own tool reads the rules and runs their tests.
+rules: tools
+	promtool check rules dashboards/prometheus/spout.yml
+	promtool test rules dashboards/prometheus/spout_test.yml
 
 # The random exploration again, without the race detector: five times as fast.
 explore:

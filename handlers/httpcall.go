@@ -40,6 +40,11 @@ type HTTPOptions struct {
 	// given back; see [HTTPCall.ProcessTask]. Nil means no check.
 	FreshUntil func(context.Context) (time.Time, bool)
 
+	// Observe is told of each request before it is sent and may add headers to it, such
+	// as traceparent. What it returns is told of the answer, whose body it must leave
+	// alone, or of the error. Nil observes nothing.
+	Observe func(*http.Request) func(*http.Response, error)
+
 	// Secrets is where {{secret:name}} in a header is looked up.
 	Secrets Secrets
 
@@ -133,6 +138,7 @@ type HTTPCall struct {
 	timeout     time.Duration
 	maxResponse int64
 	freshUntil  func(context.Context) (time.Time, bool)
+	observe     func(*http.Request) func(*http.Response, error)
 	secrets     Secrets
 	breakers    breakers
 	streaks     streaks
@@ -153,6 +159,7 @@ func newHTTPCall(o HTTPOptions, public, anywhere dialFunc, tlsConfig *tls.Config
 		timeout:     cmp.Or(max(o.Timeout, 0), defaultTimeout),
 		maxResponse: cmp.Or(min(max(o.MaxResponse, 0), math.MaxInt64-1), defaultMaxResponse),
 		freshUntil:  o.FreshUntil,
+		observe:     o.Observe,
 		secrets:     o.Secrets,
 		anywhere:    newLane(o, anywhere, o.Proxy, tlsConfig),
 	}
@@ -281,7 +288,12 @@ func (h *HTTPCall) send(ctx context.Context, c *call, t target, until time.Time)
 	// Not through http.Client: it would follow redirects on its own, and put the
 	// whole url into its errors.
 	var a *answer
+	answered := func(*http.Response, error) {}
+	if h.observe != nil && !t.anonymous {
+		answered = h.observe(req) //nolint:bodyclose // it is told of the answer below, and leaves the body to us
+	}
 	resp, err := l.transport.RoundTrip(req)
+	answered(resp, err)
 	if err == nil {
 		a = readAnswer(c, resp, h.maxResponse)
 	}

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,10 @@ type Options struct {
 	// StoreShare is the share of Redis's maxmemory that is for jobs, above 0 and at most 1: where more is used, submissions
 	// are refused as [ReasonStoreFull], and what is there still drains. Defaults to [DefaultStoreShare].
 	StoreShare float64
+	// Metrics, when not nil, counts what is submitted and times the scripts. Door is where submissions come in, as metrics
+	// call it; defaults to [DefaultDoor].
+	Metrics *Metrics
+	Door    string
 	// Check, when set, is asked about each job before it is sent, with its type and its payload, compacted. What it
 	// returns is told as [ErrInvalid]. For jobs of the built-in handlers it is handlers.CheckPayload, which refuses here what
 	// a worker would fail for good.
@@ -49,16 +54,18 @@ const (
 
 // Client is one program's access to the buckets of one installation. Make one with [Open] and share it.
 type Client struct {
-	rdb     redis.UniversalClient
-	scripts scripts
-	prefix  string
-	tags    []string // {spout:0}, {spout:1}, …
-	doors   []*door  // one per shard: where single submissions are collected
-	acked   sync.Map // flightKind -> *door, for receipts that vouch for more than memory: nobody else waits for those
-	acks    *ackBook
-	store   *storeGauge
-	hall    *hall
-	check   func(typ string, payload []byte) error
+	rdb      redis.UniversalClient
+	scripts  scripts
+	prefix   string
+	tags     []string // {spout:0}, {spout:1}, …
+	doors    []*door  // one per shard: where single submissions are collected
+	acked    sync.Map // flightKind -> *door, for receipts that vouch for more than memory: nobody else waits for those
+	acks     *ackBook
+	store    *storeGauge
+	hall     *hall
+	metrics  *Metrics
+	entrance string // the door, for metrics
+	check    func(typ string, payload []byte) error
 }
 
 var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,32}$`)
@@ -88,7 +95,10 @@ func Open(ctx context.Context, rdb redis.UniversalClient, o Options) (*Client, e
 	if o.Shards < 0 || o.Shards > 256 {
 		return nil, fmt.Errorf("%w: shards %d is not between 1 and 256", ErrInvalid, o.Shards)
 	}
-	c := &Client{rdb: rdb, scripts: newScripts(o.clock), prefix: o.Prefix, check: o.Check}
+	c := &Client{
+		rdb: rdb, scripts: newScripts(o.clock), prefix: o.Prefix, check: o.Check,
+		metrics: o.Metrics, entrance: cmp.Or(o.Door, DefaultDoor),
+	}
 	if err := checkServer(ctx, rdb); err != nil {
 		return nil, err
 	}
@@ -101,6 +111,7 @@ func Open(ctx context.Context, rdb redis.UniversalClient, o Options) (*Client, e
 		c.doors = append(c.doors, newDoor(c, flightKind{shard: i}))
 	}
 	c.acks, c.store, c.hall = new(ackBook), newStoreGauge(c, o.StoreShare), newHall(c)
+	c.metrics.watch(c)
 	return c, c.scripts.load(ctx, rdb)
 }
 

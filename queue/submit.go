@@ -17,12 +17,14 @@ import (
 // [ErrUnknownClass], [ErrConflict], [ErrDraining], [ErrUnfit] (Redis cannot confirm the ack that is asked for),
 // [ErrUnavailable] (nothing was sent or done) or [ErrUnknown] (sent, and no reply: repeat
 // with the id in the returned receipt, which is set whenever the job was valid). It returns when ctx ends.
-func (c *Client) Submit(ctx context.Context, job Job) (Receipt, error) {
+func (c *Client) Submit(ctx context.Context, job Job) (receipt Receipt, err error) {
+	began := time.Now()
+	defer func() { c.metrics.observe(c.entrance, job.Class, began, &receipt, err) }()
 	s, err := c.prepare(&job)
 	if err != nil {
 		return Receipt{ID: job.ID}, err
 	}
-	receipt, err := c.door(s).submit(ctx, s)
+	receipt, err = c.door(s).submit(ctx, s)
 	if need, ok := errors.AsType[*ackError](err); ok { // by the class, which this client did not know
 		c.acks.learn(job.Class, need.ack)
 		s.ack = need.ack
@@ -41,7 +43,13 @@ type Result struct {
 // SubmitMany puts many jobs into their buckets with one round trip per shard, and answers each as [Client.Submit] would,
 // in the order given. Jobs of one bucket keep that order. It is not atomic: some may be admitted and others not.
 func (c *Client) SubmitMany(ctx context.Context, jobs []Job) []Result {
+	began := time.Now()
 	results := make([]Result, len(jobs))
+	defer func() {
+		for i := range results {
+			c.metrics.observe(c.entrance, jobs[i].Class, began, &results[i].Receipt, results[i].Err)
+		}
+	}()
 	all := make([]submission, len(jobs))
 	groups := map[flightKind][]*submission{}
 	for i := range jobs {

@@ -22,6 +22,7 @@ type stage struct {
 	handler   asynq.Handler
 	freshness time.Duration
 	log       *slog.Logger
+	seen      observers
 	slots     *slots
 	suspect   *token
 	holds     *holds
@@ -43,7 +44,7 @@ func newStage(s *Scheduler, h asynq.Handler) *stage {
 	empty := make(chan struct{})
 	close(empty)
 	return &stage{
-		handler: h, freshness: s.o.Freshness, log: s.o.Logger, slots: s.slots, suspect: s.suspect, holds: s.holds,
+		handler: h, freshness: s.o.Freshness, log: s.o.Logger, seen: s.seen, slots: s.slots, suspect: s.suspect, holds: s.holds,
 		settles: s.settles,
 		aborted: aborted, abort: abort, empty: empty,
 		attempts: map[string]*attempt{}, last: map[string]*attempt{}, returning: map[string]map[*attempt]struct{}{},
@@ -140,8 +141,9 @@ func (st *stage) settle(a *attempt, v queue.Verdict) {
 }
 
 // giveBack returns an attempt that no handler got to see.
-func (st *stage) giveBack(taskID string) {
+func (st *stage) giveBack(taskID string, why ReturnReason) {
 	if a := st.find(taskID); a != nil {
+		st.seen.returned(a, why)
 		st.settle(a, queue.Verdict{Outcome: queue.Back})
 		st.end(a)
 	}
@@ -175,8 +177,13 @@ func (st *stage) ProcessTask(ctx context.Context, t *asynq.Task) error {
 		return nil
 	}
 	st.staleRun.Store(0)
-	err := st.run(ctx, a, t)
-	st.settle(a, st.verdict(a, err))
+	ctx, ended := st.seen.watch(ctx, a)
+	v := st.verdict(a, st.run(ctx, a, t))
+	if a.settled.Load() { // without it: its handler was deaf
+		v = queue.Verdict{Outcome: queue.Failed, Error: "the handler returned long after its deadline"}
+	}
+	st.settle(a, v)
+	ended(v)
 	return nil
 }
 
@@ -184,6 +191,7 @@ func (st *stage) ProcessTask(ctx context.Context, t *asynq.Task) error {
 const staleTooOften = 3
 
 func (st *stage) stale(ctx context.Context, a *attempt) {
+	st.seen.returned(a, ReturnedStale)
 	st.settle(a, queue.Verdict{Outcome: queue.Back, Stale: true})
 	if st.staleRun.Add(1) == staleTooOften {
 		st.log.LogAttrs(ctx, slog.LevelWarn,

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spout-queue/spout/queue"
@@ -33,6 +34,8 @@ type drain struct {
 	doubt    bool    // what Redis has out here may not be what runs here
 	stopping bool    // no further departures
 
+	round atomic.Int64 // when the loop went round last, Unix ns
+
 	freed <-chan struct{} // when not nil, slots are waited for
 
 	mu      sync.Mutex
@@ -48,6 +51,7 @@ type drain struct {
 func newDrain(s *Scheduler, outlet *queue.Outlet) *drain {
 	d := &drain{s: s, outlet: outlet, shard: len(s.drains), sooner: make(chan struct{}, 1)}
 	d.lease.lost = d.leaseLost
+	d.round.Store(time.Now().UnixNano())
 	return d
 }
 
@@ -143,6 +147,7 @@ func (d *drain) bringForward(due time.Time) bool {
 
 // call makes one call and hands on what departed.
 func (d *drain) call(ctx context.Context) {
+	d.round.Store(time.Now().UnixNano())
 	most := askMost
 	if d.stopping {
 		most = 0
@@ -160,6 +165,7 @@ func (d *drain) call(ctx context.Context) {
 	sent := time.Now()
 	found, err := d.outlet.Depart(ctx, queue.Ask{Want: want, Classes: d.s.o.Classes, Suspect: suspect})
 	got := time.Now()
+	d.s.seen.called(Call{Shard: d.shard, Want: want, Jobs: len(found.Jobs), Took: got.Sub(sent), Lost: found.Returned, Err: err})
 	if suspect && !slices.ContainsFunc(found.Jobs, func(j queue.Departure) bool { return j.Suspect }) {
 		d.s.suspect.put()
 	}
@@ -190,7 +196,7 @@ func (d *drain) start(ctx context.Context, a *attempt) {
 	if err != nil {
 		d.s.o.Logger.LogAttrs(ctx, slog.LevelWarn, "departure not started, given back",
 			slog.String("ref", a.Ref), slog.Any("error", err))
-		d.s.stage.giveBack(a.taskID())
+		d.s.stage.giveBack(a.taskID(), ReturnedUnfed)
 	}
 }
 

@@ -50,6 +50,7 @@ func (d *drain) leaseLost() {
 	n := d.s.stage.cut(errLost, func(a *attempt) bool {
 		return a.shard == d.shard && time.Since(a.clock.ours) > leaseTime/2
 	})
+	d.s.seen.lost(d.shard)
 	d.s.o.Logger.LogAttrs(context.Background(), slog.LevelWarn, "no contact with redis: the handlers of this shard were told to end",
 		slog.Int("shard", d.shard), slog.Duration("for", leaseTime), slog.Int("handlers", n))
 }

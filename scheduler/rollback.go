@@ -13,6 +13,7 @@ func (d *drain) rolledBack(ctx context.Context, r *queue.Rollback) {
 		return
 	}
 	d.doubt = true
+	d.s.seen.rolledBack(d.shard)
 	d.s.o.Logger.LogAttrs(ctx, slog.LevelWarn,
 		"another redis process answers, or redis lost data: what was done between these times may be lost, and jobs settled "+
 			"then may run again; no bucket of the shard departs for one interval",
@@ -31,8 +32,10 @@ func (d *drain) reconcile(ctx context.Context) {
 		return // the next call will do
 	}
 	d.doubt = false
+	returned := 0
 	for ref, stamp := range owned {
 		if d.s.stage.find(ref+":"+stamp) == nil && !d.s.settles[d.shard].has(ref, stamp) {
+			returned++
 			back := queue.Verdict{Ref: ref, Stamp: stamp, Outcome: queue.Back}
 			d.s.settles[d.shard].add(back, nil) //nolint:contextcheck // it outlives the call
 		}
@@ -40,6 +43,7 @@ func (d *drain) reconcile(ctx context.Context) {
 	n := d.s.stage.cut(errLost, func(a *attempt) bool { //nolint:contextcheck // nor does this end with the call
 		return a.shard == d.shard && owned[a.Ref] != a.Stamp
 	})
+	d.s.seen.repaired(returned, n)
 	if n > 0 {
 		d.s.o.Logger.LogAttrs(ctx, slog.LevelWarn, "redis no longer has these jobs out here: their handlers were told to end",
 			slog.Int("shard", d.shard), slog.Int("handlers", n))

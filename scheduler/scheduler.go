@@ -68,6 +68,10 @@ type Options struct {
 	Freshness time.Duration
 	// Logger gets what an operator should know; nil discards it.
 	Logger *slog.Logger
+	// Metrics, when not nil, measures this worker.
+	Metrics *Metrics
+	// Observers are told what happens, in this order.
+	Observers []Observer
 }
 
 func (o Options) withDefaults() Options {
@@ -95,6 +99,7 @@ func (o Options) validate() error {
 // Scheduler drains buckets in one process. Make one with [New], run it once with [Scheduler.Run].
 type Scheduler struct {
 	o       Options
+	seen    observers
 	client  *queue.Client
 	name    string
 	slots   *slots
@@ -129,12 +134,16 @@ func New(client *queue.Client, handler asynq.Handler, o Options) (*Scheduler, er
 		return nil, err
 	}
 	s := &Scheduler{
-		o: o, client: client, name: workerName(), slots: newSlots(o.Concurrency), feed: feed, suspect: newToken(),
+		o: o, seen: o.Observers, client: client, name: workerName(), slots: newSlots(o.Concurrency), feed: feed, suspect: newToken(),
 		holds: newHolds(client.Classes(), o.Logger),
+	}
+	if o.Metrics != nil {
+		s.seen = append(observers{o.Metrics.observer()}, s.seen...)
+		defer o.Metrics.watch(s)
 	}
 	for shard := range client.Shards() {
 		outlet := client.Outlet(s.name, shard)
-		s.settles = append(s.settles, newSettler(outlet, o.Logger))
+		s.settles = append(s.settles, newSettler(outlet, o.Logger, s.seen))
 		s.drains = append(s.drains, newDrain(s, outlet))
 	}
 	stage = newStage(s, handler)
@@ -178,6 +187,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 // listen passes wake hints to the drains.
 func (s *Scheduler) listen(ctx context.Context) {
 	_ = s.client.Wakes(ctx, func(w queue.Wake) { // ends with ctx
+		s.seen.woken(w.Shard)
 		s.drains[w.Shard].wake(w)
 	})
 }
@@ -192,7 +202,7 @@ func (s *Scheduler) stop() error {
 	timer.Stop()
 	s.stage.abort()
 	for _, id := range unseen {
-		s.stage.giveBack(id)
+		s.stage.giveBack(id, ReturnedStop)
 	}
 	s.stage.wait(time.Second)
 	beating()

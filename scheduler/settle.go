@@ -16,6 +16,7 @@ import (
 type settler struct {
 	outlet *queue.Outlet
 	log    *slog.Logger
+	seen   observers
 
 	mu      sync.Mutex
 	pending []verdict
@@ -30,10 +31,10 @@ type verdict struct {
 	taken func() // called when Redis has answered; nil for nothing to do
 }
 
-func newSettler(outlet *queue.Outlet, log *slog.Logger) *settler {
+func newSettler(outlet *queue.Outlet, log *slog.Logger, seen observers) *settler {
 	idle := make(chan struct{})
 	close(idle)
-	return &settler{outlet: outlet, log: log, idle: idle, quit: make(chan struct{})}
+	return &settler{outlet: outlet, log: log, seen: seen, idle: idle, quit: make(chan struct{})}
 }
 
 // add hands over one verdict; it never waits for Redis.
@@ -130,6 +131,7 @@ func (s *settler) report(batch []verdict, taken []bool) {
 			batch[i].taken()
 		}
 		if !ok {
+			s.seen.refused(batch[i].Class)
 			s.log.LogAttrs(context.Background(), slog.LevelWarn, "verdict refused: the departure is no longer out",
 				slog.String("ref", batch[i].Ref), slog.String("outcome", string(batch[i].Outcome)))
 		}

@@ -94,6 +94,7 @@ func (w *watch) reclaim(ctx context.Context, shard int, name, beat string) {
 		log.LogAttrs(ctx, slog.LevelWarn, "worker is gone, but what it had out could not be reclaimed yet",
 			slog.String("gone", name), slog.Int("shard", shard), slog.Any("error", err))
 	case !r.Refused:
+		w.s.seen.reclaimed(r)
 		log.LogAttrs(ctx, slog.LevelWarn, "worker is gone: what it had out went back to its buckets",
 			slog.String("gone", name), slog.Int("shard", shard), slog.Int("returned", r.Returned), slog.Int("dead", r.Dead))
 	}

@@ -22,6 +22,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		command.Group("job", "single jobs", jobList(p), jobGet(p), jobCancel(p), jobRetry(p)),
 		command.Group("dead", "jobs that are out of attempts or failed for good", deadList(p), deadRetry(p), deadPurge(p)),
 		auditCommand(p),
+		collectCommand(p),
+		topCommand(p),
+		exportCommand(p),
 		doctorCommand(p),
 	)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spout-queue/spout/cmd/internal/answer"
 	"github.com/spout-queue/spout/cmd/internal/command"
 	"github.com/spout-queue/spout/cmd/internal/exit"
+	"github.com/spout-queue/spout/cmd/internal/ops"
 	"github.com/spout-queue/spout/cmd/internal/progress"
 	"github.com/spout-queue/spout/cmd/producer/internal/bulk"
 	"github.com/spout-queue/spout/queue"
@@ -33,16 +34,19 @@ too, since no waiting helps them, and make it 75. Jobs left out by --on-full ski
 fail 75. While Redis is away, calls are repeated for 30 s with the same ids, then the exit status is 69. Jobs without an id
 are new jobs each time the file is sent; those with one are duplicates then, which is fine.
 With -o json standard output has one receipt or rejection per line answered, with the number of the line.`,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`FILE` of jobs, one JSON object per line; - is standard input (required)"},
 			&cli.StringFlag{Name: "on-full", Value: string(bulk.Wait), Usage: "`ACTION` when there is no room: wait (as told), skip the job, or fail"},
 			ackFlag(),
 			storeFlag(),
 			&cli.IntFlag{Name: "batch", Value: 100, Usage: "most `JOBS` of one call, 1 to 100"},
-		},
+		}, ops.Flags()...),
 		Run: runBulk,
 	})
 }
+
+// door is where the jobs of this program come in, for metrics.
+const door = "cli"
 
 // awayPatience is how long a call is repeated while Redis does not answer.
 const awayPatience = 30 * time.Second
@@ -67,13 +71,22 @@ func runBulk(ctx context.Context, s *command.Session) error {
 		return s.Wrong("file", err)
 	}
 	defer input.Close() //nolint:errcheck // only read
+	s.Door = door
+	shown, err := ops.Open(ctx, s, "producer")
+	if err != nil {
+		return err
+	}
+	defer shown.Close(ctx)
 	client, err := s.Open(ctx)
 	if err != nil {
 		return err
 	}
+	shown.Watch(ops.Probes{})
+	ctx, trace, ended := shown.Trace.Run(ctx, "bulk")
+	defer ended()
 	bar := progress.New(s.Stderr, size(input))
 	sum, err := bulk.Run(ctx, client, input, bulk.Options{
-		OnFull: onFull, Batch: batch, Ack: ack, Patience: awayPatience,
+		OnFull: onFull, Batch: batch, Ack: ack, Trace: trace, Patience: awayPatience,
 		Answer: printer(s), Progress: show(bar), Log: slog.New(bar.Clearing(s.Log.Handler())),
 	})
 	bar.Done()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"unicode/utf8"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/spout-queue/spout/cmd/internal/command"
 	"github.com/spout-queue/spout/cmd/internal/exit"
 	"github.com/spout-queue/spout/cmd/internal/jobline"
+	"github.com/spout-queue/spout/cmd/internal/tracing"
 	"github.com/spout-queue/spout/queue"
 )
 
@@ -49,7 +51,16 @@ func runEnqueue(ctx context.Context, s *command.Session) error {
 	if err != nil {
 		return err
 	}
+	traced, err := tracing.Open(ctx, s.Getenv, "producer", s.Log)
+	if err != nil {
+		return &exit.Error{Status: exit.Config, Err: err}
+	}
+	ctx, told := traced.Submit(ctx, &job)
 	receipt, err := client.Submit(ctx, job)
+	told(receipt, err)
+	if unsent := traced.Close(ctx); unsent != nil {
+		s.Log.LogAttrs(ctx, slog.LevelWarn, "the last traces could not be sent", slog.Any("error", unsent))
+	}
 	if err != nil {
 		return err
 	}

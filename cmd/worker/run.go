@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/spout-queue/spout/cmd/internal/command"
+	"github.com/spout-queue/spout/cmd/internal/ops"
 	"github.com/spout-queue/spout/handlers"
 	"github.com/spout-queue/spout/queue"
 	"github.com/spout-queue/spout/scheduler"
@@ -42,7 +43,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 }
 
 func flags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.StringSliceFlag{Name: "classes", DefaultText: "all", Usage: "drain only these `CLASSES`, separated by commas"},
 		&cli.IntFlag{Name: "concurrency", Value: 64, Usage: "attempts that run at once, `NUMBER` over all shards"},
 		&cli.DurationFlag{
@@ -53,6 +54,9 @@ func flags() []cli.Flag {
 			Name: "freshness", Value: 25 * time.Millisecond,
 			Usage: "how long a departure stays good; at least 2 x p99 of the round trip to Redis + 10ms, see admin doctor",
 		},
+		&cli.BoolFlag{
+			Name: "collect", Usage: "show the metrics of the whole installation too, with --ops-addr: on one worker, or a few",
+		},
 		&cli.StringFlag{
 			Name: "secrets-dir", DefaultText: "none",
 			Usage: "`DIRECTORY` with one file per secret that headers may name; before it SPOUT_SECRET_..., after it $CREDENTIALS_DIRECTORY",
@@ -61,7 +65,7 @@ func flags() []cli.Flag {
 			Name:  "proxy-from-environment",
 			Usage: "call through the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name; it must keep private targets off",
 		},
-	}
+	}, ops.Flags()...)
 }
 
 func drain(ctx context.Context, s *command.Session) error {
@@ -73,6 +77,12 @@ func drain(ctx context.Context, s *command.Session) error {
 	if err != nil {
 		return err
 	}
+	shown, err := ops.Open(ctx, s, "worker")
+	if err != nil {
+		return err
+	}
+	defer shown.Close(ctx)
+	calling.Observe = shown.Trace.Request
 	client, err := s.Open(ctx)
 	if err != nil {
 		return err
@@ -85,11 +95,27 @@ func drain(ctx context.Context, s *command.Session) error {
 		return err
 	}
 	defer closeAll()
+	observe(shown, client, &o, s)
 	worker, err := scheduler.New(client, mux, o)
 	if err != nil {
 		return err
 	}
+	shown.Watch(ops.Probes{Live: worker.Live, Ready: worker.Ready})
 	return worker.Run(ctx)
+}
+
+// observe has the worker measured and traced, where somebody asked for it.
+func observe(shown *ops.Ops, client *queue.Client, o *scheduler.Options, s *command.Session) {
+	if shown.Trace.On() {
+		o.Observers = append(o.Observers, shown.Trace.Observer())
+	}
+	if shown.Registry == nil {
+		return
+	}
+	o.Metrics = scheduler.NewMetrics(shown.Registry, shown.Trace.ID)
+	if s.Flags.Bool("collect") {
+		shown.Collect(client, s.Log)
+	}
 }
 
 // callOptions are how http:call reaches services.

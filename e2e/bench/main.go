@@ -73,6 +73,7 @@ func run(ctx context.Context, only string, p plan) error {
 		{"holds", holds},
 		{"crash", crash},
 		{"meter", meters},
+		{"metrics", metrics},
 		{"outbound", outbound},
 		{"window", window},
 	} {

@@ -95,10 +95,17 @@ func perSecond(name string, limit int64) queue.Class {
 
 // drain runs workers until stop is called.
 func drain(ctx context.Context, client *queue.Client, workers int, h asynq.HandlerFunc) (stop func() error, err error) {
+	return drainWith(ctx, client, workers, h, scheduler.Options{Concurrency: slots})
+}
+
+// drainWith is drain with options of the workers.
+func drainWith(
+	ctx context.Context, client *queue.Client, workers int, h asynq.HandlerFunc, o scheduler.Options,
+) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, workers)
 	for range workers {
-		s, err := scheduler.New(client, h, scheduler.Options{Concurrency: slots})
+		s, err := scheduler.New(client, h, o)
 		if err != nil {
 			cancel()
 			return nil, err

@@ -25,8 +25,12 @@ type Session struct {
 	// Flags and arguments, from all layers.
 	Flags          *cli.Command
 	Log            *slog.Logger
+	Level          *slog.LevelVar // of the log; it may change while the program runs
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	// Metrics of the clients that Open makes, nil for none; Door is where their submissions come in.
+	Metrics *queue.Metrics
+	Door    string
 
 	program *Program
 	from    origins
@@ -48,11 +52,11 @@ func (p *Program) session(cmd *cli.Command) (*Session, error) {
 	default:
 		return nil, s.Wrong("output", fmt.Errorf("%q is neither table nor json", output))
 	}
-	var level slog.Level
+	level := new(slog.LevelVar)
 	if err := level.UnmarshalText([]byte(cmd.String("log-level"))); err != nil {
 		return nil, s.Wrong("log-level", errors.New("it is none of debug, info, warn, error"))
 	}
-	s.Log = logger(p.Stderr, level)
+	s.Log, s.Level = logger(p.Stderr, level), level
 	if s.target, err = redisurl.Parse(cmd.String("redis")); err != nil {
 		return nil, s.Wrong("redis", err)
 	}
@@ -81,7 +85,8 @@ func (s *Session) Options() queue.Options {
 	return queue.Options{
 		Prefix: s.Flags.String("prefix"), Shards: s.Flags.Int("shards"),
 		StoreShare: s.Flags.Float("store-share"), // only producers have it; 0 is the default
-		Check:      handlers.CheckPayload,
+		Metrics:    s.Metrics, Door: s.Door,
+		Check: handlers.CheckPayload,
 	}
 }
 
@@ -123,7 +128,7 @@ func (s *Session) close() {
 }
 
 // logger writes for people on a terminal and for programs elsewhere.
-func logger(w io.Writer, level slog.Level) *slog.Logger {
+func logger(w io.Writer, level slog.Leveler) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level}
 	if IsTerminal(w) {
 		return slog.New(slog.NewTextHandler(w, o))

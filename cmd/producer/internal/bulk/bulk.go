@@ -50,6 +50,8 @@ type Options struct {
 	Batch int
 	// Ack is what the receipt of each line must vouch for, when that is more than its class asks for.
 	Ack queue.Ack
+	// Trace is the context of the span that the jobs are submitted in, empty for none.
+	Trace string
 	// Patience is how long a call is repeated while Redis does not answer.
 	Patience time.Duration
 	// Answer is told the final answer to each line.
@@ -142,7 +144,7 @@ func (r *run) accept(c chunk, ok bool) error {
 	}
 	for _, l := range c.lines {
 		if l.bad == nil {
-			l.job.Ack = r.o.Ack
+			l.job.Ack, l.job.Trace = r.o.Ack, r.o.Trace
 			r.held.add(l)
 			continue
 		}
