@@ -73,7 +73,7 @@ func together(claims []Claim, answers []answer) Decisions {
 		if a.verdict == conforming && !all.Conform {
 			cost = 0 // it was only looked at
 		}
-		all.Each[i] = claims[i].Meter.conclude(&a, cost)
+		claims[i].Meter.conclude(&a, cost, &all.Each[i])
 	}
 	for _, i := range all.Refused {
 		all.RetryAfter = max(all.RetryAfter, all.Each[i].RetryAfter)

@@ -140,6 +140,8 @@ func TestAway(t *testing.T) {
 	closed := newMeter(t, store, l, meter.Options{})
 	open := newMeter(t, store, l, meter.Options{Away: meter.AwayOpen})
 	local := newMeter(t, store, l, meter.Options{Away: meter.AwayLocal, Share: 4})
+	shadow := newMeter(t, store, l, meter.Options{Shadow: true})
+	strict := newMeter(t, store, l, meter.Options{Shadow: true, Away: meter.AwayClosed})
 	check(t, closed, "k", 1)
 	rdb.away = true
 	if d, err := closed.Check(t.Context(), "k", 1); d.Conform || !errors.Is(err, meter.ErrUnavailable) {
@@ -148,10 +150,19 @@ func TestAway(t *testing.T) {
 	if d := check(t, open, "k", 100); !d.Conform || !d.Away {
 		t.Errorf("open: %+v", d)
 	}
+	if d := check(t, shadow, "k", 1); !d.Conform || !d.Away || d.Shadow { // a limit that is only tried out harms nobody
+		t.Errorf("in shadow mode: %+v", d)
+	}
+	if _, err := strict.Check(t.Context(), "k", 1); !errors.Is(err, meter.ErrUnavailable) {
+		t.Errorf("in shadow mode, but closed: %v", err)
+	}
 	for i := range 3 {
 		if d := check(t, local, "k", 1); d.Conform != (i < 2) || !d.Away { // 10 / 4
 			t.Errorf("local share, call %d: %+v", i, d)
 		}
+	}
+	if d := check(t, local, "k", 3); d.Conform || !d.Never || d.Limit != 2 {
+		t.Errorf("local share, more than it holds: %+v", d)
 	}
 	claim := func(m *meter.Meter, key string) meter.Claim { return meter.Claim{Meter: m, Key: key, Cost: 1} }
 	if d, err := meter.CheckAll(t.Context(), claim(open, "a"), claim(local, "b")); err != nil || !d.Conform || !d.Each[1].Away {
@@ -164,7 +175,7 @@ func TestAway(t *testing.T) {
 	if d := check(t, local, "k", 2); !d.Conform {
 		t.Errorf("after a reset: %+v", d)
 	}
-	if closed.Counts().AwayClosed != 2 || open.Counts().AwayOpen != 2 || local.Counts().AwayLocal != 6 {
+	if closed.Counts().AwayClosed != 2 || open.Counts().AwayOpen != 2 || local.Counts().AwayLocal != 7 {
 		t.Errorf("counts: %+v %+v %+v", closed.Counts(), open.Counts(), local.Counts())
 	}
 	rdb.away = false

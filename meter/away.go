@@ -14,7 +14,8 @@ type fallback struct {
 	keeper keeper
 }
 
-func (m *memory) share(l Limit, parts int64) (*fallback, error) {
+// share opens the share of a limit. It has meters of its own, by the id of the whole meter: two limits may have equal shares.
+func (m *memory) share(l Limit, parts int64, id string) (*fallback, error) {
 	if l.Period > maxPeriod/time.Duration(parts) {
 		return nil, fmt.Errorf("%w: limit %s: a share of 1/%d has a period above 10 years", ErrInvalid, l, parts)
 	}
@@ -22,7 +23,7 @@ func (m *memory) share(l Limit, parts int64) (*fallback, error) {
 	if err != nil {
 		return nil, fmt.Errorf("share of 1/%d: %w", parts, err)
 	}
-	return &fallback{m, w, m.open(w, "")}, nil
+	return &fallback{m, w, m.open(w, id+" ")}, nil
 }
 
 // away decides what the store could not, because of cause.

@@ -6,7 +6,8 @@ import "time"
 type Decision struct {
 	// Conform: it may happen. With a cost above zero it has been counted, unless this was a peek.
 	Conform bool
-	// Limit is the largest cost that can ever conform: the capacity, or the count of a window.
+	// Limit is the largest cost that can ever conform: the capacity, or the count of a window. Of a decision by a local share
+	// while Redis is away, it is that of the share.
 	Limit int64
 	// Remaining is the largest cost that would conform now, after this call.
 	Remaining int64

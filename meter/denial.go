@@ -23,9 +23,10 @@ type denialShard struct {
 	mu     sync.Mutex
 	most   int
 	forgot uint64 // how often a key of the shard was forgotten
-	keys   map[string]denial
+	keys   map[string]*denial
 }
 
+// denial is a refusal. It is not changed any more.
 type denial struct {
 	cost        int64
 	sent, until time.Duration // since began
@@ -42,7 +43,7 @@ func newDenials(most int) *denials {
 	d := &denials{began: time.Now(), seed: maphash.MakeSeed()}
 	for i := range d.shards {
 		d.shards[i].most = (most + denialShards - 1) / denialShards
-		d.shards[i].keys = map[string]denial{}
+		d.shards[i].keys = map[string]*denial{}
 	}
 	return d
 }
@@ -54,24 +55,20 @@ func (d *denials) shard(key string) *denialShard {
 	return s
 }
 
-// find returns the refusal of the same cost, as of now.
-func (d *denials) find(key string, cost int64) (answer, bool) {
+// find gives the refusal of the same cost, as of now: what is left of its times is rounded up.
+func (d *denials) find(key string, cost int64, a *answer) bool {
 	now := time.Since(d.began)
 	s := d.shard(key)
-	known, ok := s.keys[key]
+	known := s.keys[key]
 	s.mu.Unlock()
-	if !ok || known.cost != cost || now >= known.until {
-		return answer{}, false
+	if known == nil || known.cost != cost || now >= known.until {
+		return false
 	}
-	return known.at(now), true
-}
-
-// at is the answer some time later, with what is left rounded up.
-func (k denial) at(now time.Duration) answer {
-	passed := (now - k.sent).Microseconds()
-	k.answer.retry -= passed
-	k.answer.reset = max(k.answer.retry, k.answer.reset-passed)
-	return k.answer
+	passed := (now - known.sent).Microseconds()
+	a.verdict, a.remaining, a.at = known.answer.verdict, known.answer.remaining, known.answer.at
+	a.retry = known.answer.retry - passed
+	a.reset = max(a.retry, known.answer.reset-passed)
+	return true
 }
 
 func (d *denials) ticket(key string) ticket {
@@ -94,7 +91,7 @@ func (d *denials) remember(t ticket, key string, cost int64, refusal answer) {
 	case !ok && !s.room(time.Since(d.began)):
 		return
 	}
-	s.keys[strings.Clone(key)] = denial{cost, t.sent, t.sent + micros(refusal.retry), refusal}
+	s.keys[strings.Clone(key)] = &denial{cost, t.sent, t.sent + micros(refusal.retry), refusal}
 }
 
 // room drops what is over when the shard is full, and tells whether one more fits.

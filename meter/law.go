@@ -2,7 +2,6 @@ package meter
 
 import (
 	"fmt"
-	"hash/fnv"
 	"strconv"
 	"time"
 )
@@ -148,15 +147,24 @@ func checkSpan(what string, d time.Duration) error {
 	return nil
 }
 
-// name tells one rate from another in the keys of a store: what changes the meaning of a meter's state is in it.
+// name tells one rate from another in the keys of a store: what changes the meaning of a meter's state is in it, in full, so that
+// no two share a name.
 func (w *law) name() string {
-	h := fnv.New32a()
-	if w.kind == bucketKind {
-		_, _ = fmt.Fprint(h, "bucket ", w.unit, " ", w.drain)
-	} else {
-		_, _ = fmt.Fprint(h, w.limit.Algorithm, " ", w.most, " ", w.window, " ", w.first)
+	kind, a, b := "b", w.unit, w.drain
+	if w.kind != bucketKind {
+		a, b = w.most, w.window
 	}
-	return strconv.FormatUint(uint64(h.Sum32()), 36)
+	switch {
+	case w.kind == fixedKind && w.first:
+		kind = "o" // opened by an event
+	case w.kind == fixedKind:
+		kind = "f"
+	case w.kind == counterKind:
+		kind = "c"
+	case w.kind == logKind:
+		kind = "l"
+	}
+	return kind + strconv.FormatInt(a, 36) + "." + strconv.FormatInt(b, 36)
 }
 
 func gcd(a, b int64) int64 {

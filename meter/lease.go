@@ -45,10 +45,10 @@ func newLeases(size int64, period time.Duration) *leases {
 
 // leased is Check with units taken ahead. Callers of one key come one after the other, so that they share a lease instead
 // of each taking one.
-func (m *Meter) leased(ctx context.Context, key string, n int64) (Decision, error) {
+func (m *Meter) leased(ctx context.Context, key string, n int64, a *answer) error {
 	l, err := m.leases.hold(ctx, key)
 	if err != nil {
-		return Decision{}, err
+		return err
 	}
 	defer l.release()
 	now := time.Since(m.leases.began)
@@ -58,19 +58,18 @@ func (m *Meter) leased(ctx context.Context, key string, n int64) (Decision, erro
 	if l.units >= n {
 		m.counts.add(leasedOut)
 		l.units -= n
-		a := l.answer()
-		return m.conclude(&a, n), nil
+		*a = l.answer()
+		return nil
 	}
-	var a answer
-	if err := m.ask(ctx, key, call{op: opTake, least: n - l.units, most: max(n-l.units, m.leases.size)}, &a); err != nil {
-		return Decision{}, err
+	if err := m.ask(ctx, key, call{op: opTake, least: n - l.units, most: max(n-l.units, m.leases.size)}, a); err != nil {
+		return err
 	}
 	if a.verdict == conforming && !a.away {
 		l.units += a.taken - n
-		l.until, l.last = now+m.leases.period, a
-		a = l.answer()
+		l.until, l.last = now+m.leases.period, *a
+		*a = l.answer()
 	}
-	return m.conclude(&a, n), nil
+	return nil
 }
 
 // answer is that of the last lease, with the units that are left of it.

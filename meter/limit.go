@@ -68,6 +68,7 @@ type Penalty struct {
 	Within, For time.Duration
 }
 
+// String names the algorithm, the rate and, of a bucket, the capacity, as in "gcra 10/1s capacity 20".
 func (l Limit) String() string {
 	if l.windowed() {
 		return fmt.Sprintf("%s %d/%v", l.algorithm(), l.Count, l.Period)

@@ -66,8 +66,10 @@ func TestBadOptions(t *testing.T) {
 			t.Errorf("%+v: %v, want ErrInvalid", o, err)
 		}
 	}
-	if _, err := meter.New(nil, perSecond(1, 1), meter.Options{}); !errors.Is(err, meter.ErrInvalid) {
-		t.Errorf("no store: %v, want ErrInvalid", err)
+	for name, store := range map[string]meter.Store{"no store": nil, "no client": meter.Redis(nil)} {
+		if _, err := meter.New(store, perSecond(1, 1), meter.Options{}); !errors.Is(err, meter.ErrInvalid) {
+			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		}
 	}
 }
 
@@ -91,6 +93,9 @@ func TestBadCalls(t *testing.T) {
 				t.Errorf("key %.10q cost %d: call %d: %v, want ErrInvalid", c.key, c.cost, i, err)
 			}
 		}
+	}
+	if _, err := m.OrEnqueue(ctx, "k", 1, nil); !errors.Is(err, meter.ErrInvalid) {
+		t.Errorf("no line to go to: %v", err)
 	}
 	if _, err := m.Reserve(ctx, "k", 1, -1); !errors.Is(err, meter.ErrInvalid) {
 		t.Errorf("negative within: %v", err)

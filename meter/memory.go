@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"maps"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,14 +41,14 @@ type memory struct {
 	seed maphash.Seed
 
 	mu     sync.Mutex
-	tables map[string]*table // by the name of the law
+	tables map[string]*table // by prefix and the name of the law
 }
 
 // open returns the table of a law. Laws that differ only in their capacity or penalty share it.
-func (m *memory) open(w *law, _ string) keeper {
+func (m *memory) open(w *law, prefix string) keeper {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	name := w.name()
+	name := prefix + w.name()
 	t := m.tables[name]
 	if t == nil {
 		t = &table{memory: m, number: len(m.tables)}
@@ -66,13 +64,6 @@ type table struct {
 	sweep  atomic.Int64 // time of the next sweep, µs
 	next   atomic.Uint64
 	shards [shardCount]shard
-}
-
-type shard struct {
-	mu    sync.Mutex
-	cells map[string]*state
-	peak  int      // most cells since the map was made
-	_     [40]byte // a cache line of its own
 }
 
 // memoryKeeper keeps the meters of one law in this process.
@@ -94,43 +85,50 @@ func (k *memoryKeeper) answer(key string, c call, a *answer) error {
 	if now >= t.sweep.Load() {
 		t.sweepNext(now)
 	}
-	s := k.shard(key)
-	s.mu.Lock()
-	if cell := s.cells[key]; cell != nil {
-		k.law.do(cell, now, c, a)
-		s.mu.Unlock()
+	hash := t.hash(key)
+	s := t.shard(hash)
+	if cell := s.lock(hash, key); cell != nil {
+		k.law.do(&cell.state, now, c, a)
+		cell.mu.Unlock()
 		return nil
 	}
-	defer s.mu.Unlock()
-	return k.begin(s, key, now, c, a)
+	return k.begin(s, hash, key, now, c, a)
 }
 
-// begin is answer for a key that has no meter yet. One that would say nothing is not kept. It needs the shard's lock.
-func (k *memoryKeeper) begin(s *shard, key string, now int64, c call, a *answer) error {
-	var cell state
-	k.law.do(&cell, now, c, a)
-	if cell.until <= now {
+// begin is answer for a key that had no meter just now. One that would say nothing is not kept.
+func (k *memoryKeeper) begin(s *shard, hash uint64, key string, now int64, c call, a *answer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cell := s.find(hash, key); cell != nil { // it has one since
+		cell.mu.Lock()
+		defer cell.mu.Unlock()
+		k.law.do(&cell.state, now, c, a)
+		return nil
+	}
+	var fresh state
+	k.law.do(&fresh, now, c, a)
+	if fresh.until <= now {
 		return nil
 	}
 	if !k.table.reserve(1) && (k.table.collect(s, now) == 0 || !k.table.reserve(1)) {
 		return k.table.full(key)
 	}
-	s.keep(key, &cell)
+	k.table.keep(s, hash, key, fresh)
 	return nil
 }
 
+// reset leaves a cell that says nothing, to be collected.
 func (k *memoryKeeper) reset(_ context.Context, key string) error {
-	s := k.shard(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cells[key] != nil {
-		delete(s.cells, key)
-		k.table.keys.Add(-1)
+	hash := k.table.hash(key)
+	if cell := k.table.shard(hash).lock(hash, key); cell != nil {
+		cell.clear()
+		cell.mu.Unlock()
 	}
 	return nil
 }
 
-func (t *table) shardOf(key string) uint64 { return maphash.String(t.seed, key) % shardCount }
+func (t *table) hash(key string) uint64   { return maphash.String(t.seed, key) }
+func (t *table) shard(hash uint64) *shard { return &t.shards[hash%shardCount] }
 
 // reserve makes room for n more keys, if there is any.
 func (m *memory) reserve(n int64) bool {
@@ -145,16 +143,6 @@ func (m *memory) full(key string) error {
 	return fmt.Errorf("%w: no room for key %q beside %d in use; make the store larger with MemoryOf", ErrFull, clip(key), m.most)
 }
 
-// keep has a copy of the key, which may be a part of something larger.
-func (s *shard) keep(key string, cell *state) {
-	if s.cells == nil {
-		s.cells = map[string]*state{}
-	}
-	kept := *cell
-	s.cells[strings.Clone(key)] = &kept
-	s.peak = max(s.peak, len(s.cells))
-}
-
 // sweepNext collects what is idle in one shard; the caller that comes first when it is due does it.
 func (t *table) sweepNext(now int64) {
 	due := t.sweep.Load()
@@ -165,22 +153,4 @@ func (t *table) sweepNext(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.collect(s, now-keepIdle)
-}
-
-// collect forgets the meters of a shard that have said nothing since a time, and tells how many. It needs the shard's lock.
-func (t *table) collect(s *shard, since int64) int {
-	before := len(s.cells)
-	for key, cell := range s.cells {
-		if cell.until <= since {
-			delete(s.cells, key)
-		}
-	}
-	n := before - len(s.cells)
-	t.keys.Add(-int64(n))
-	if len(s.cells) < s.peak/4 { // a map does not shrink by itself
-		cells := make(map[string]*state, len(s.cells))
-		maps.Copy(cells, s.cells)
-		s.cells, s.peak = cells, len(cells)
-	}
-	return n
 }

@@ -8,80 +8,86 @@ import (
 )
 
 // all decides under the locks of all shards it needs, which it takes in one order, so that no two callers wait for each
-// other.
+// other. They keep cells from coming, moving and going.
 func (m *memory) all(_ context.Context, claims []claim) ([]answer, error) {
-	keepers := make([]*memoryKeeper, len(claims))
+	places := make([]place, len(claims))
 	for i, c := range claims {
 		k, ok := c.keeper.(*memoryKeeper)
 		if !ok {
 			return nil, fmt.Errorf("%w: claims of different stores", ErrInvalid)
 		}
-		keepers[i] = k
+		hash := k.table.hash(c.key)
+		places[i] = place{memoryKeeper: k, claim: c, hash: hash, shard: k.table.shard(hash)}
 	}
-	shards := lockAll(keepers, claims)
-	defer func() {
-		for _, s := range shards {
-			s.mu.Unlock()
-		}
-	}()
-	return m.decideAll(keepers, claims)
-}
-
-// place of a claim in the order of locks.
-type place struct {
-	table int
-	index uint64
-	*shard
-}
-
-func lockAll(keepers []*memoryKeeper, claims []claim) []place {
-	places := make([]place, len(claims))
-	for i, k := range keepers {
-		n := k.table.shardOf(claims[i].key)
-		places[i] = place{k.table.number, n, &k.table.shards[n]}
+	for _, p := range inOrder(places) {
+		p.shard.mu.Lock()
+		defer p.shard.mu.Unlock()
 	}
-	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.index, b.index))
-	})
-	places = slices.CompactFunc(places, func(a, b place) bool { return a.shard == b.shard })
-	for _, p := range places {
-		p.mu.Lock()
-	}
-	return places
-}
-
-// decideAll looks at every claim first, and then takes all or asks the refused ones for their penalty. It needs the locks.
-func (m *memory) decideAll(keepers []*memoryKeeper, claims []claim) ([]answer, error) {
-	now := m.now()
-	cells := make([]*state, len(claims))
-	fresh := 0
-	for i, k := range keepers {
-		if cells[i] = k.shard(claims[i].key).cells[claims[i].key]; cells[i] == nil {
-			cells[i] = &state{}
+	fresh := int64(0)
+	for i := range places {
+		p := &places[i]
+		if p.cell = p.shard.find(p.hash, p.key); p.cell == nil {
 			fresh++
 		}
 	}
-	if !m.reserve(int64(fresh)) { // before anything changes
+	if !m.reserve(fresh) { // before anything changes
 		return nil, m.full(claims[0].key)
 	}
-	answers, together := make([]answer, len(claims)), true
-	for i, k := range keepers {
-		k.law.do(cells[i], now, call{op: opPeek, least: claims[i].cost}, &answers[i])
-		together = together && (answers[i].verdict == conforming || !claims[i].must)
-	}
-	for i, k := range keepers {
-		if n := claims[i].cost; together || answers[i].verdict == refused {
-			answers[i] = answer{}
-			k.law.do(cells[i], now, call{op: opTake, least: n, most: n}, &answers[i])
-		}
-		s, key := k.shard(claims[i].key), claims[i].key
-		if cells[i].until > now && s.cells[key] == nil {
-			s.keep(key, cells[i])
+	now := m.now()
+	answers := decideAll(places, now)
+	for i := range places {
+		if p := &places[i]; p.cell == nil && p.fresh.until > now {
+			p.table.keep(p.shard, p.hash, p.key, p.fresh)
 			fresh--
 		}
 	}
-	m.keys.Add(-int64(fresh))
+	m.keys.Add(-fresh)
 	return answers, nil
 }
 
-func (k *memoryKeeper) shard(key string) *shard { return &k.table.shards[k.table.shardOf(key)] }
+// place is where a claim is decided.
+type place struct {
+	*memoryKeeper
+	claim
+	hash  uint64
+	shard *shard
+	cell  *cell // nil when the key has no meter yet
+	fresh state // of such a key
+}
+
+// inOrder has each shard once, in the order of locks.
+func inOrder(places []place) []place {
+	shards := slices.Clone(places)
+	slices.SortFunc(shards, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.table.number, b.table.number), cmp.Compare(a.hash%shardCount, b.hash%shardCount))
+	})
+	return slices.CompactFunc(shards, func(a, b place) bool { return a.shard == b.shard })
+}
+
+// decideAll looks at every claim first, and then takes all or asks the refused ones for their penalty. It needs the locks of
+// the shards: nobody else has two cells without them.
+func decideAll(places []place, now int64) []answer {
+	states := make([]*state, len(places))
+	for i := range places {
+		p := &places[i]
+		if p.cell == nil {
+			states[i] = &p.fresh
+			continue
+		}
+		p.cell.mu.Lock()
+		defer p.cell.mu.Unlock()
+		states[i] = &p.cell.state
+	}
+	answers, together := make([]answer, len(places)), true
+	for i, p := range places {
+		p.law.do(states[i], now, call{op: opPeek, least: p.cost}, &answers[i])
+		together = together && (answers[i].verdict == conforming || !p.must)
+	}
+	for i, p := range places {
+		if n := p.cost; together || answers[i].verdict == refused {
+			answers[i] = answer{}
+			p.law.do(states[i], now, call{op: opTake, least: n, most: n}, &answers[i])
+		}
+	}
+	return answers
+}

@@ -30,8 +30,8 @@ func New(store Store, l Limit, o Options) (*Meter, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	if store == nil {
-		return nil, fmt.Errorf("%w: the store is nil; give Redis(client) or Memory()", ErrInvalid)
+	if r, ok := store.(*redisStore); store == nil || ok && r.client == nil {
+		return nil, fmt.Errorf("%w: the store is nil, or has a nil client; give Redis(client) or Memory()", ErrInvalid)
 	}
 	m := &Meter{law: w, id: o.Prefix + w.name(), store: store, keeper: store.open(w, o.Prefix), options: o}
 	if o.DenialCache > 0 {
@@ -42,7 +42,7 @@ func New(store Store, l Limit, o Options) (*Meter, error) {
 	}
 	m.memory, _ = m.keeper.(*memoryKeeper)
 	if r, ok := store.(*redisStore); ok && o.Away == AwayLocal {
-		m.local, err = r.local.share(l, o.Share)
+		m.local, err = r.local.share(l, o.Share, m.id)
 	}
 	return m, err
 }
@@ -53,45 +53,48 @@ func (m *Meter) Limit() Limit { return m.law.limit }
 // Check takes n units of key if they conform now, all or none. A cost of 0 takes nothing, conforms unless a penalty has
 // closed the key, and tells the state of the meter. A key is 1 to 512 bytes, a cost 0 to 2^53. The error wraps
 // [ErrInvalid], [ErrUnavailable] or [ErrFull]; the decision does not conform then.
-func (m *Meter) Check(ctx context.Context, key string, n int64) (Decision, error) {
+func (m *Meter) Check(ctx context.Context, key string, n int64) (d Decision, err error) {
 	if err := valid(key, n); err != nil {
-		return Decision{}, err
-	}
-	if m.leases != nil && n > 0 && n <= m.law.most {
-		return m.leased(ctx, key, n)
+		return d, err
 	}
 	var a answer
-	if err := m.ask(ctx, key, call{op: opTake, least: n, most: n}, &a); err != nil {
-		return Decision{}, err
+	if m.leases != nil && n > 0 && n <= m.law.most {
+		err = m.leased(ctx, key, n, &a)
+	} else {
+		err = m.ask(ctx, key, call{op: opTake, least: n, most: n}, &a)
 	}
-	return m.conclude(&a, n), nil
+	if err == nil {
+		m.conclude(&a, n, &d)
+	}
+	return d, err
 }
 
 // Peek tells whether n units would conform now, and changes nothing. It asks the store, whatever the options say. Costs and
 // errors are those of Check.
-func (m *Meter) Peek(ctx context.Context, key string, n int64) (Decision, error) {
+func (m *Meter) Peek(ctx context.Context, key string, n int64) (d Decision, err error) {
 	if err := valid(key, n); err != nil {
-		return Decision{}, err
+		return d, err
 	}
 	var a answer
 	if err := m.ask(ctx, key, call{op: opPeek, least: n, most: n}, &a); err != nil {
-		return Decision{}, err
+		return d, err
 	}
-	return m.conclude(&a, 0), nil
+	m.conclude(&a, 0, &d)
+	return d, nil
 }
 
 // Take takes as many units of key as conform now, at most n, and tells how many. It conforms when it took any, or n is 0;
 // otherwise RetryAfter is the time until one unit conforms. In shadow mode what is refused counts as taken. Costs and
 // errors are those of Check.
-func (m *Meter) Take(ctx context.Context, key string, n int64) (int64, Decision, error) {
+func (m *Meter) Take(ctx context.Context, key string, n int64) (taken int64, d Decision, err error) {
 	if err := valid(key, n); err != nil {
-		return 0, Decision{}, err
+		return 0, d, err
 	}
 	var a answer
 	if err := m.ask(ctx, key, call{op: opTake, least: min(n, 1), most: n}, &a); err != nil {
-		return 0, Decision{}, err
+		return 0, d, err
 	}
-	d := m.conclude(&a, n)
+	m.conclude(&a, n, &d)
 	if d.Shadow {
 		return n, d, nil
 	}
@@ -101,6 +104,10 @@ func (m *Meter) Take(ctx context.Context, key string, n int64) (int64, Decision,
 // Refund gives back up to n units of key that were taken and not used. A meter never holds less than nothing, and a
 // fixed window or sliding counter gives back only what was taken in its present window. It always conforms; costs and
 // errors are those of Check.
+//
+// What is given back late is not lost: a bucket cannot tell whose units have drained since. So in any time w up to
+// Capacity + w * Count / Period units and those given back within w may have passed, even where the units given back were taken
+// long before. Give back soon, or not at all.
 func (m *Meter) Refund(ctx context.Context, key string, n int64) (Decision, error) {
 	if err := valid(key, n); err != nil {
 		return Decision{}, err
@@ -109,13 +116,14 @@ func (m *Meter) Refund(ctx context.Context, key string, n int64) (Decision, erro
 }
 
 // refund gives back what was taken at a time, µs, 0 for whenever.
-func (m *Meter) refund(ctx context.Context, key string, n, at int64) (Decision, error) {
+func (m *Meter) refund(ctx context.Context, key string, n, at int64) (d Decision, err error) {
 	defer m.denials.forget(key) // afterwards: a refusal from before must not stay
 	var a answer
 	if err := m.ask(ctx, key, call{op: opRefund, least: n, arg: at}, &a); err != nil {
-		return Decision{}, err
+		return d, err
 	}
-	return m.conclude(&a, 0), nil
+	m.conclude(&a, 0, &d)
+	return d, nil
 }
 
 // Reset makes the meter of key as if it had never been used, and opens it if a penalty closed it. What this process has
@@ -140,7 +148,11 @@ func (m *Meter) ask(ctx context.Context, key string, c call, a *answer) error {
 	case m.memory != nil && m.denials == nil: // without a copy
 		err = m.memory.answer(key, c, a)
 	case m.denials != nil && c.op == opTake && c.arg == 0:
-		*a, err = m.askOrRecall(ctx, key, c)
+		if m.denials.find(key, c.least, a) {
+			m.counts.add(cached)
+			return nil
+		}
+		*a, err = m.askAndRemember(ctx, key, c)
 	default:
 		*a, err = m.keeper.do(ctx, key, c)
 	}
@@ -153,12 +165,8 @@ func (m *Meter) ask(ctx context.Context, key string, c call, a *answer) error {
 	return err
 }
 
-// askOrRecall asks the store, unless the denial cache knows.
-func (m *Meter) askOrRecall(ctx context.Context, key string, c call) (answer, error) {
-	if a, ok := m.denials.find(key, c.least); ok {
-		m.counts.add(cached)
-		return a, nil
-	}
+// askAndRemember asks the store, and keeps a refusal in the denial cache.
+func (m *Meter) askAndRemember(ctx context.Context, key string, c call) (answer, error) {
 	ticket := m.denials.ticket(key)
 	a, err := m.keeper.do(ctx, key, c)
 	if err == nil && a.verdict == refused && a.retry > 0 {
@@ -168,25 +176,23 @@ func (m *Meter) askOrRecall(ctx context.Context, key string, c call) (answer, er
 }
 
 // conclude puts an answer into the words of the package, lets it pass in shadow mode, and counts it if it was about
-// taking any units.
-func (m *Meter) conclude(a *answer, asked int64) Decision {
-	d := Decision{
-		Conform: a.verdict == conforming, Limit: m.law.most, Remaining: a.remaining,
-		ResetAfter: micros(a.reset), Away: a.away,
+// taking any units. The decision is filled in where the caller wants it and before it is counted: a processor that copies
+// what it has only just written waits for it, which was a fourth of a check in memory.
+func (m *Meter) conclude(a *answer, asked int64, d *Decision) {
+	d.Conform = a.verdict == conforming
+	d.Limit, d.Remaining, d.ResetAfter = m.law.most, a.remaining, micros(a.reset)
+	if d.Away = a.away; d.Away && m.local != nil {
+		d.Limit = m.local.law.most
+	}
+	if !d.Conform {
+		if d.Never = a.retry == never; !d.Never {
+			d.RetryAfter = micros(a.retry)
+		}
+		d.Conform, d.Shadow = m.options.Shadow, m.options.Shadow
 	}
 	if asked > 0 {
 		m.counts.decided(a, m.options.Shadow)
 	}
-	if d.Conform {
-		return d
-	}
-	if d.Never = a.retry == never; !d.Never {
-		d.RetryAfter = micros(a.retry)
-	}
-	if m.options.Shadow {
-		d.Conform, d.Shadow = true, true
-	}
-	return d
 }
 
 const longestKey = 512

@@ -8,13 +8,14 @@ import (
 
 // Options of a [Meter]. The zero value is the plain meter.
 type Options struct {
-	// Prefix begins every Redis key, at most 64 bytes without braces. Defaults to "meter:". Memory has none.
+	// Prefix begins every Redis key, at most 64 bytes without braces; end it with a separator, as the default "meter:" does.
+	// Meters of different prefixes share nothing, in memory neither.
 	Prefix string
 	// Shadow: every call is decided, counted and reported, and passes; see [Decision.Shadow]. What would have been
-	// refused is not taken.
+	// refused is not taken. While Redis is away everything passes too, unless Away says otherwise.
 	Shadow bool
 	// DenialCache is the most refused keys this meter remembers, 0 (none) to 10,000,000. A remembered refusal answers
-	// equal and larger costs without the store until its retry-after, and never longer: nothing that would conform is
+	// the same cost without the store until its retry-after, and never longer: nothing that would conform is
 	// refused, except what a Refund, Settle, Cancel or Reset of another process has made room for meanwhile. Those of
 	// this meter forget the refusal. Remaining and ResetAfter of such an answer are those of the refusal, less the time
 	// since. For Redis; memory is faster without.
@@ -24,7 +25,7 @@ type Options struct {
 	// process than the limit may pass, since units may be used later than they were counted; over time not one more.
 	// Remaining and ResetAfter of such an answer are those of the last lease.
 	Lease int64
-	// Away says what happens while Redis cannot be asked. Defaults to [AwayClosed].
+	// Away says what happens while Redis cannot be asked. Defaults to [AwayClosed], and in shadow mode to [AwayOpen].
 	Away Away
 	// Share is, with [AwayLocal], into how many parts the limit is split: the number of processes. Defaults to 1.
 	Share int64
@@ -56,6 +57,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Away == "" {
 		o.Away = AwayClosed
+		if o.Shadow {
+			o.Away = AwayOpen
+		}
 	}
 	if o.Share == 0 {
 		o.Share = 1

@@ -10,13 +10,14 @@ import (
 )
 
 // Redis returns a store on a Redis 7.0 or later, alone, with sentinels or a cluster: any go-redis client. Each call is one
-// round trip and one script. It does not connect.
+// round trip and one script, which checks of several callers share when they come at once. It does not connect.
 func Redis(client redis.Scripter) Store { return newRedis(client, source("clock")) }
 
 type redisStore struct {
 	client  redis.Scripter
 	scripts *scripts
 	slots   bool    // keys of one call must share a hash slot
+	door    *door   // nil when checks cannot go together
 	local   *memory // decides for meters with AwayLocal while Redis is away
 }
 
@@ -25,6 +26,8 @@ func newRedis(client redis.Scripter, clock string) *redisStore {
 	switch client.(type) {
 	case *redis.ClusterClient, *redis.Ring:
 		s.slots = true
+	case *redis.Client: // of others it is not known where their keys lie
+		s.door = newDoor(client, s.scripts.checks)
 	}
 	return s
 }
@@ -53,13 +56,13 @@ type redisKeeper struct {
 
 func (k *redisKeeper) do(ctx context.Context, key string, c call) (answer, error) {
 	if k.quick && c.op == opTake && c.least == c.most && c.arg == 0 {
-		return k.check(ctx, key, c.least)
+		return k.store.door.check(ctx, k, key, c.least)
 	}
 	var keys [2]string
 	keys[0] = k.name(key)
 	n := 1
 	if k.penalty != nil {
-		keys[1] = keys[0] + penanceSuffix
+		keys[1] = k.penanceName(key)
 		n = 2
 	}
 	args := make([]any, 0, 10)
@@ -86,31 +89,41 @@ func (k *redisKeeper) check(ctx context.Context, key string, n int64) (answer, e
 	if len(r) != 4 {
 		return answer{}, replyError(len(r))
 	}
-	a := answer{verdict: verdict(r[0]), remaining: r[1], retry: r[2], reset: r[3]}
-	if a.verdict == conforming {
-		a.taken = n
-	}
-	return a, nil
+	return checked(r, n), nil
 }
 
 func (k *redisKeeper) reset(ctx context.Context, key string) error {
-	name := k.name(key)
-	err := k.store.scripts.reset.Run(ctx, k.store.client, []string{name, name + penanceSuffix}).Err()
+	err := k.store.scripts.reset.Run(ctx, k.store.client, []string{k.name(key), k.penanceName(key)}).Err()
 	if err != nil {
 		return redisError("reset the meter of "+clip(key), err)
 	}
 	return nil
 }
 
-const penanceSuffix = ":p"
-
-// name is the Redis key of a meter. A key without a hash tag becomes one, so that its meters under several limits share
-// a slot of a cluster; one that has a tag keeps it. The character before tells them apart.
+// name is the Redis key of a meter.
 func (k *redisKeeper) name(key string) string {
-	if _, tagged := tag(key); tagged {
-		return k.prefix + "/" + key
+	before, after := braces(key)
+	return k.prefix + before + key + after
+}
+
+// penanceName is the Redis key of a penalty's refusals, in the same slot. What sets it apart stands before the key, since a key
+// may end as it likes.
+func (k *redisKeeper) penanceName(key string) string {
+	before, after := braces(key)
+	return k.prefix + "!" + before + key + after
+}
+
+// braces are what makes a hash tag of a key, so that its meters under several limits share a slot of a cluster. One that has a
+// tag keeps it, and one that would end the tag before it has begun gets another. The first character tells the three apart.
+func braces(key string) (before, after string) {
+	switch _, tagged := tag(key); {
+	case tagged:
+		return "/", ""
+	case key[0] == '}':
+		return "'{'", "}"
+	default:
+		return ":{", "}"
 	}
-	return k.prefix + ":{" + key + "}"
 }
 
 // tag is the part of a key that Redis Cluster hashes, if the key has one: what is between the first { and the next }.
@@ -128,8 +141,7 @@ func (s *redisStore) all(ctx context.Context, claims []claim) ([]answer, error) 
 		if !ok {
 			return nil, fmt.Errorf("%w: claims of different stores", ErrInvalid)
 		}
-		name := k.name(c.key)
-		keys = append(keys, name, name+penanceSuffix)
+		keys = append(keys, k.name(c.key), k.penanceName(c.key))
 		must := 0
 		if c.must {
 			must = 1

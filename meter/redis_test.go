@@ -3,6 +3,7 @@ package meter_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,6 +109,15 @@ func TestCluster(t *testing.T) {
 			t.Errorf("%v: %v, want ErrInvalid", keys, err)
 		}
 	}
+	penal := hourly.Limit()
+	penal.Penalty = meter.Penalty{Refusals: 9, Within: time.Hour, For: time.Hour}
+	for _, key := range oddKeys() { // a meter and its penalty share a slot, whatever the key
+		m := newMeter(t, store, penal, meter.Options{})
+		if d := check(t, m, key, 1); !d.Conform {
+			t.Errorf("key %q: %+v", key, d)
+		}
+		must(t, m.Reset(t.Context(), key))
+	}
 	for i := range 50 { // single calls go anywhere
 		if d := check(t, hourly, fmt.Sprint("k", i), 1); !d.Conform {
 			t.Errorf("key %d: %+v", i, d)
@@ -126,4 +136,61 @@ func TestScriptFlush(t *testing.T) {
 			t.Errorf("after SCRIPT FLUSH: %+v", d)
 		}
 	})
+}
+
+// oddKeys are such as would be one for a careless name.
+func oddKeys() []string {
+	return []string{
+		"a", "a:p", "a}", "}", "}a", "{", "{}", "{}a", "{a}", "{t}x", "{t}x:p", "x{t}", "!", ":{a}", "/{t}x", "'{'}a}",
+		" ", "*", "a\x00\xff\r\n", "клю́ч", strings.Repeat("k", 512), strings.Repeat("k", 511), strings.Repeat("k", 19), strings.Repeat("k", 20),
+	}
+}
+
+// No two keys share a meter, nor a meter and another's penalty.
+func TestOddKeys(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s meter.Store) {
+		t.Helper()
+		for i, l := range limits(3) {
+			l.Period = 24 * time.Hour
+			l.Penalty = meter.Penalty{Refusals: 9, Within: time.Hour, For: time.Hour}
+			m := newMeter(t, s, l, meter.Options{Prefix: fmt.Sprint(i, ":")})
+			for cost, want := range []int64{3, 2, 0} {
+				for _, key := range oddKeys() {
+					if d := check(t, m, key, int64(cost)); d.Remaining != want {
+						t.Errorf("%v %q: %+v, want %d remaining", l, key, d, want)
+					}
+				}
+			}
+			for _, key := range oddKeys() {
+				if d := check(t, m, key, 1); d.Conform || d.Never {
+					t.Errorf("%v %q: %+v, want a refusal", l, key, d)
+				}
+			}
+		}
+	})
+}
+
+// Rates that differ in anything have meters of their own.
+func TestNamesOfRates(t *testing.T) {
+	t.Parallel()
+	seen := map[string]meter.Limit{}
+	store := meter.Redis(redistest.MiniClient(t))
+	for count := int64(1); count <= 20; count++ {
+		for period := int64(1); period <= 20; period++ {
+			for _, l := range limits(count)[2:] { // of the first three, which are one law, one
+				l.Period = time.Duration(period) * time.Microsecond
+				if l.Algorithm == meter.LeakyBucket {
+					l.Capacity = 1
+				}
+				name := newMeter(t, store, l, meter.Options{}).RedisKey("k")
+				other, taken := seen[name]
+				same := l.Algorithm == meter.LeakyBucket && other.Count*l.Period.Microseconds() == l.Count*other.Period.Microseconds()
+				if taken && !same {
+					t.Errorf("%v and %v share %s", l, other, name)
+				}
+				seen[name] = l
+			}
+		}
+	}
 }

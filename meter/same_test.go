@@ -2,6 +2,7 @@ package meter_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -110,7 +111,7 @@ func (tr *trace) step(t *rapid.T) {
 	most := max(limit.Count, limit.Capacity)
 	n := rapid.OneOf(rapid.Int64Range(0, 5), rapid.Int64Range(0, min(most, 3000)+1), rapid.SampledFrom([]int64{most, 1<<53 - 1})).Draw(t, "n")
 	within := time.Duration(rapid.Int64Range(0, 3*limit.Period.Microseconds()).Draw(t, "within")) * time.Microsecond
-	op := rapid.SampledFrom([]string{"check", "check", "check", "take", "peek", "refund", "reserve", "settle", "all", "reset"}).Draw(t, "op")
+	op := rapid.SampledFrom([]string{"check", "check", "check", "take", "peek", "refund", "reserve", "settle", "all", "reset", "together"}).Draw(t, "op")
 	tr.said = append(tr.said, fmt.Sprintf("at %d %s meter %d key %s n %d within %v", tr.now, op, which, key, n, within))
 	var first any
 	for i, s := range tr.stores {
@@ -161,6 +162,9 @@ func (tr *trace) call(store, which int, op, key string, n int64, within time.Dur
 		all, err := meter.CheckAll(ctx, meter.Claim{Meter: tr.meters[store][0], Key: key, Cost: n},
 			meter.Claim{Meter: tr.meters[store][1], Key: "{t}x", Cost: 1})
 		return said(all, err)
+	case "together":
+		all, errs := meter.Together(ctx, m, []string{key, "a", key, "{t}b"}, []int64{n, 1, n, 0})
+		return said(all, errors.Join(errs...))
 	default:
 		return said(nil, m.Reset(ctx, key))
 	}

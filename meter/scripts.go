@@ -13,7 +13,7 @@ var lua embed.FS
 // scripts are the programs that run inside Redis: one per law, with a penalty and without, and one for several at once.
 type scripts struct {
 	plain, judged map[string]*redis.Script
-	check         *redis.Script // the hot path of a bucket without a penalty
+	check, checks *redis.Script // the hot path of a bucket without a penalty, one and many
 	all, reset    *redis.Script
 }
 
@@ -31,6 +31,7 @@ func newScripts(clock string) *scripts {
 	s.all = redis.NewScript(base + source("units") + source("bucket") + source("fixed") + source("counter") +
 		source("log") + source("penalty") + source("all"))
 	s.check = redis.NewScript(clock + source("check"))
+	s.checks = redis.NewScript(clock + source("checks"))
 	s.reset = redis.NewScript(source("reset"))
 	return s
 }

@@ -88,15 +88,15 @@ func (m *Meter) Reserve(ctx context.Context, key string, n int64, within time.Du
 	if err := m.ask(ctx, key, call{op: opTake, least: n, most: n, arg: within.Microseconds()}, &a); err != nil {
 		return nil, err
 	}
-	d := m.conclude(&a, n)
-	r := &Reservation{Decision: d, meter: m, key: key, at: a.at, taken: n}
-	if d.Conform && !d.Shadow {
+	r := &Reservation{meter: m, key: key, at: a.at, taken: n}
+	m.conclude(&a, n, &r.Decision)
+	if d := &r.Decision; d.Conform && !d.Shadow {
 		r.Delay, r.open = micros(a.retry), !d.Away
 	}
 	return r, nil
 }
 
-// Settle replaces the reserved cost by the actual one, 0 or more units: the rest goes back, and what is above it is taken
+// Settle replaces the reserved cost by the actual one, 0 or more units: the rest goes back as by [Meter.Refund], and what is above it is taken
 // even if it does not conform, so that later calls pay for it. A window that is over, or a bucket's debt that has drained,
 // takes nothing back. The error wraps [ErrRange] when the meter cannot hold the cost, or is one of [Meter.Check]; the
 // reservation can then be settled again. Otherwise a second call does nothing, as does one on a reservation that did not

@@ -50,7 +50,7 @@ type Report struct {
 	Err error
 }
 
-// ErrInvalid is wrapped by the errors of [Middleware] and [NewTransport].
+// ErrInvalid is wrapped by the errors of [Middleware]: a quota is out of range.
 var ErrInvalid = errors.New("httpmeter: invalid")
 
 // Middleware returns a function that puts the quotas in front of a handler. Several are decided at once, all or nothing, by
