@@ -25,7 +25,7 @@ import (
 //	{"type": "job.done", "timestamp": "2026-01-02T15:04:05Z",
 //	 "data": {"ref", "id", "class", "key", "result": {"status", "headers", "body"}}}
 //
-// with the result that http:call wrote. Its id is the ref of the job with :done after
+// with the result that http:call wrote; of a job that is dead the type is job.dead, and data has its error. Its id is the ref of the job with :done after
 // it, so that a job that runs twice is reported once, while the class remembers the id
 // (dedup). A callback that finds no room is tried again for some seconds; after that,
 // or when its class does not exist, it is given up and logged, because the call that it

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,17 +69,6 @@ type attempt struct {
 func (a *attempt) taskID() string { return a.Ref + ":" + a.Stamp }
 func (a *attempt) bucket() string { return a.Class + "/" + a.Key }
 
-func (a *attempt) headers() map[string]string {
-	h := map[string]string{
-		"Spout-Class": a.Class, "Spout-Key": a.Key, "Spout-Id": a.ID, "Spout-Ref": a.Ref, "Spout-Attempt": strconv.Itoa(a.Attempt),
-		"Spout-Due": a.Due.UTC().Format(queue.TimeFormat),
-	}
-	if a.Settings.HTTP != "" {
-		h["Spout-Http"] = a.Settings.HTTP
-	}
-	return h
-}
-
 // admit makes an attempt known before it is fed to asynq.
 func (st *stage) admit(a *attempt) {
 	st.mu.Lock()
@@ -136,7 +124,7 @@ func (st *stage) settle(a *attempt, v queue.Verdict) {
 		if v.Outcome == queue.Held {
 			st.hold(a, v)
 		}
-		st.settles[a.shard].add(v, taken)
+		st.settles[a.shard].add(a, v, taken)
 	}
 }
 

@@ -192,7 +192,7 @@ func (d *drain) call(ctx context.Context) {
 // start feeds one departure to asynq.
 func (d *drain) start(ctx context.Context, a *attempt) {
 	d.s.stage.admit(a)
-	err := d.s.feed.put(ctx, task{ID: a.taskID(), Type: a.Type, Payload: a.Payload, Headers: a.headers()})
+	err := d.s.feed.put(ctx, task{ID: a.taskID(), Type: a.Type, Payload: a.Payload, Headers: headersOf(&a.Departure)})
 	if err != nil {
 		d.s.o.Logger.LogAttrs(ctx, slog.LevelWarn, "departure not started, given back",
 			slog.String("ref", a.Ref), slog.Any("error", err))

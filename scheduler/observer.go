@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/spout-queue/spout/queue"
@@ -23,6 +24,9 @@ type Observer struct {
 	Returned func(*Attempt, ReturnReason)
 	// Refused: Redis did not take a verdict, since the departure was no longer out.
 	Refused func(class string)
+	// Buried: a job is dead, since its attempt failed for good or was its last one, and why. It is told once Redis has taken
+	// that; when the reply is lost, it may not be told.
+	Buried func(a *Attempt, why string)
 	// Reclaimed: what a worker that is gone had out was taken back.
 	Reclaimed func(queue.Reclaimed)
 	// Repaired: this worker and Redis did not agree on what is out here. Returned were unknown here and went back; ended
@@ -52,6 +56,20 @@ type Attempt struct {
 	Started time.Time
 	// Lateness is Started minus Due, the service level.
 	Lateness time.Duration
+}
+
+// Headers are those of the attempt's task, as handlers see them.
+func (a *Attempt) Headers() map[string]string { return headersOf(a.Departure) }
+
+func headersOf(d *queue.Departure) map[string]string {
+	h := map[string]string{
+		"Spout-Class": d.Class, "Spout-Key": d.Key, "Spout-Id": d.ID, "Spout-Ref": d.Ref, "Spout-Attempt": strconv.Itoa(d.Attempt),
+		"Spout-Due": d.Due.UTC().Format(queue.TimeFormat),
+	}
+	if d.Settings.HTTP != "" {
+		h["Spout-Http"] = d.Settings.HTTP
+	}
+	return h
 }
 
 // Waited is the time from when the job joined its line to its start, and whether this is its first departure: later ones wait
@@ -132,6 +150,14 @@ func (o observers) refused(class string) {
 	for i := range o {
 		if f := o[i].Refused; f != nil {
 			f(class)
+		}
+	}
+}
+
+func (o observers) buried(a *attempt, why string) {
+	for i := range o {
+		if f := o[i].Buried; f != nil {
+			f(&Attempt{Departure: &a.Departure}, why)
 		}
 	}
 }

@@ -52,6 +52,7 @@ func (t *told) observer() scheduler.Observer {
 			t.add("end %v attempt %d %s %s%s after %v", ctx.Value(spanKey{}), a.Attempt, e.Outcome, e.Error, e.Reason, e.Run.Round(time.Second))
 		},
 		Returned: func(a *scheduler.Attempt, why scheduler.ReturnReason) { t.add("back %s %s", a.ID, why) },
+		Buried:   func(a *scheduler.Attempt, why string) { t.add("dead %s: %s", a.ID, why) },
 	}
 }
 
@@ -82,6 +83,7 @@ func TestObserver(t *testing.T) {
 end fails attempt 1 fail no after 2s
 start fails attempt 2 late 0s waited 10s first false
 end fails attempt 2 fail no after 2s
+dead fails: no
 start works attempt 1 late 0s waited 20s first true
 end works attempt 1 done  after 2s`
 		if diff := cmp.Diff(want, seen.all()); diff != "" {

@@ -37,7 +37,7 @@ func (d *drain) reconcile(ctx context.Context) {
 		if d.s.stage.find(ref+":"+stamp) == nil && !d.s.settles[d.shard].has(ref, stamp) {
 			returned++
 			back := queue.Verdict{Ref: ref, Stamp: stamp, Outcome: queue.Back}
-			d.s.settles[d.shard].add(back, nil) //nolint:contextcheck // it outlives the call
+			d.s.settles[d.shard].add(nil, back, nil) //nolint:contextcheck // it outlives the call
 		}
 	}
 	n := d.s.stage.cut(errLost, func(a *attempt) bool { //nolint:contextcheck // nor does this end with the call

@@ -28,7 +28,8 @@ type settler struct {
 // verdict is one on its way to Redis.
 type verdict struct {
 	queue.Verdict
-	taken func() // called when Redis has answered; nil for nothing to do
+	of    *attempt // nil for a departure that is unknown here
+	taken func()   // called when Redis has answered; nil for nothing to do
 }
 
 func newSettler(outlet *queue.Outlet, log *slog.Logger, seen observers) *settler {
@@ -38,10 +39,10 @@ func newSettler(outlet *queue.Outlet, log *slog.Logger, seen observers) *settler
 }
 
 // add hands over one verdict; it never waits for Redis.
-func (s *settler) add(v queue.Verdict, taken func()) {
+func (s *settler) add(a *attempt, v queue.Verdict, taken func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pending = append(s.pending, verdict{v, taken})
+	s.pending = append(s.pending, verdict{v, a, taken})
 	if !s.busy {
 		s.busy = true
 		s.idle = make(chan struct{})
@@ -107,7 +108,7 @@ func (s *settler) settle(batch []verdict) bool {
 			if fault.failures > 0 {
 				s.log.LogAttrs(ctx, slog.LevelInfo, "settle works again", slog.Int("failures", fault.failures))
 			}
-			s.report(batch, taken)
+			s.report(batch, verdicts, taken)
 			return true
 		}
 		if fault.failures == 0 {
@@ -123,12 +124,15 @@ func (s *settler) settle(batch []verdict) bool {
 	}
 }
 
-// report passes on that Redis has answered, and tells of verdicts that came too late: the departure had been given to
+// report passes on that Redis has answered, and tells of jobs that are dead and of verdicts that came too late: the departure had been given to
 // another, or settled by an earlier try whose reply was lost.
-func (s *settler) report(batch []verdict, taken []bool) {
+func (s *settler) report(batch []verdict, settled []queue.Verdict, taken []bool) {
 	for i, ok := range taken {
 		if batch[i].taken != nil {
 			batch[i].taken()
+		}
+		if of := batch[i].of; of != nil && settled[i].Buried {
+			s.seen.buried(of, settled[i].Error)
 		}
 		if !ok {
 			s.seen.refused(batch[i].Class)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/urfave/cli/v3"
@@ -12,6 +13,7 @@ import (
 	"github.com/spout-queue/spout/cmd/internal/command"
 	"github.com/spout-queue/spout/handlers"
 	"github.com/spout-queue/spout/queue"
+	"github.com/spout-queue/spout/scheduler"
 )
 
 // handlerFlags are about types of jobs beside http:call.
@@ -26,25 +28,45 @@ func handlerFlags() []cli.Flag {
 	}
 }
 
-// newMux has the handlers of all types that this worker runs. What they hold open, close closes.
-func newMux(s *command.Session, client *queue.Client, calling handlers.HTTPOptions) (mux *handlers.Mux, closeAll func(), err error) {
+// jobs are the handlers of all types that this worker runs.
+type jobs struct {
+	*handlers.Mux
+	callbacks *handlers.Callbacks
+	telling   sync.WaitGroup // callbacks of dead jobs under way
+	close     func()         // what the handlers hold open
+}
+
+func newJobs(s *command.Session, client *queue.Client, calling handlers.HTTPOptions) (*jobs, error) {
 	call := handlers.NewHTTPCall(calling)
-	mux = handlers.NewMux()
-	mux.Handle(handlers.HTTPCallType, handlers.NewCallbacks(call, submitTo(client), s.Log))
+	mux := handlers.NewMux()
+	callbacks := handlers.NewCallbacks(call, submitTo(client), s.Log)
+	mux.Handle(handlers.HTTPCallType, callbacks)
 	mux.Handle(handlers.WebhookType, handlers.NewWebhook(call, calling.Secrets.Lookup))
 	if err := addExec(mux, s); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	conn, err := addNATS(mux, s)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return mux, func() {
+	j := &jobs{Mux: mux, callbacks: callbacks}
+	j.close = func() {
+		j.telling.Wait()
 		call.CloseIdleConnections()
 		if conn != nil {
 			conn.Close()
 		}
-	}, nil
+	}
+	return j, nil
+}
+
+// observer has the callbacks of dead jobs submitted, beside everything else: one may wait for room.
+func (j *jobs) observer() scheduler.Observer {
+	return scheduler.Observer{Buried: func(a *scheduler.Attempt, why string) {
+		if a.Type == handlers.HTTPCallType {
+			j.telling.Go(func() { j.callbacks.Dead(context.Background(), a.Headers(), a.Payload, why) })
+		}
+	}}
 }
 
 // submitTo submits the jobs that handlers make. A job of the same identity that has another text is there already: a

@@ -90,13 +90,14 @@ func drain(ctx context.Context, s *command.Session) error {
 	if err := checkClasses(ctx, client, o.Classes, s.Log); err != nil {
 		return err
 	}
-	mux, closeAll, err := newMux(s, client, calling)
+	jobs, err := newJobs(s, client, calling)
 	if err != nil {
 		return err
 	}
-	defer closeAll()
+	defer jobs.close()
+	o.Observers = append(o.Observers, jobs.observer())
 	observe(shown, client, &o, s)
-	worker, err := scheduler.New(client, mux, o)
+	worker, err := scheduler.New(client, jobs, o)
 	if err != nil {
 		return err
 	}
