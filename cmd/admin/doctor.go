@@ -9,6 +9,7 @@ import (
 	"github.com/spout-queue/spout/cmd/internal/answer"
 	"github.com/spout-queue/spout/cmd/internal/command"
 	"github.com/spout-queue/spout/cmd/internal/exit"
+	"github.com/spout-queue/spout/cmd/internal/natsconn"
 )
 
 func doctorCommand(p *command.Program) *cli.Command {
@@ -16,9 +17,11 @@ func doctorCommand(p *command.Program) *cli.Command {
 		Name: "doctor", Usage: "say what is wrong with this Redis, and how to mend it",
 		Description: `Looks whether Redis answers (at once: it does not wait), at its version, role, eviction policy, memory and persistence, at
 the round trip from this machine and the clocks, on a cluster of every master, and then at the installation: schema and
-shards, scripts, sick buckets, classes. It changes nothing. A check ends with ok, warn (works, and may go wrong) or FAIL (does
+shards, scripts, sick buckets, classes. With --nats or --nats-context also at NATS, the stream of jobs and who carries
+it into buckets. It changes nothing. A check ends with ok, warn (works, and may go wrong) or FAIL (does
 not work, or loses jobs); with any FAIL the exit status is 1.`,
-		Run: runDoctor,
+		Flags: append(natsconn.Flags(), natsconn.StreamFlags()...),
+		Run:   runDoctor,
 	})
 }
 
@@ -27,6 +30,13 @@ func runDoctor(ctx context.Context, s *command.Session) error {
 		return err
 	}
 	findings := doctor.Examine(ctx, s.Redis(), s.Address(), s.Options())
+	if o := natsconn.FromFlags(s, "spout-admin"); o.URL != "" || o.Context != "" {
+		stream, err := natsconn.StreamFromFlags(s)
+		if err != nil {
+			return err
+		}
+		findings = append(findings, doctor.ExamineNATS(ctx, o, stream)...)
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -45,6 +45,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer server.Close()
+	nats, err := startNATS()
+	if err != nil {
+		return err
+	}
+	defer nats.close()
 	up, err := startUpstream(ctx)
 	if err != nil {
 		return err
@@ -60,13 +65,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 
-	s := &show{out: out, client: client, up: up, redis: server.Addr()}
+	bridge, err := startBridge(ctx, client, nats.url())
+	if err != nil {
+		return err
+	}
+
+	s := &show{out: out, client: client, up: up, redis: server.Addr(), nats: nats.url()}
 	s.introduce()
 	s.naive(ctx)
 	s.burst(ctx)
 	s.watch(ctx, *once)
 	cancel()
-	return worker()
+	return errors.Join(bridge(), worker())
 }
 
 // startRedis runs miniredis: enough Redis for one process, and nothing to install.

@@ -1,4 +1,4 @@
-// Dev runs the whole of Spout in one process: an embedded Redis, a worker, a demo class and a small upstream with a limit.
+// Dev runs the whole of Spout in one process: an embedded Redis and NATS, a worker, the bridge between them, a demo class and a small upstream with a limit.
 // It sends a burst and shows how it leaves. Nothing survives its exit.
 package main
 

@@ -21,6 +21,7 @@ type show struct {
 	client *queue.Client
 	up     *upstream
 	redis  string // its address
+	nats   string // its URL
 	begin  time.Time
 	late   sync.WaitGroup // producers that were refused and come back
 }
@@ -32,6 +33,7 @@ func (s *show) printf(format string, args ...any) {
 func (s *show) introduce() {
 	s.printf("Spout, all in one process. Nothing here survives its exit.\n\n")
 	s.printf("  redis     %s, embedded\n", s.redis)
+	s.printf("  nats      %s, embedded\n", s.nats)
 	s.printf("  upstream  %s allows each tenant %d calls a second, 429 above that\n", s.up.url, limit)
 	s.printf("  class     %s: capacity %d, rate %d/1s, one bucket per tenant\n\n", demoClass, capacity, limit)
 }
@@ -177,4 +179,6 @@ func (s *show) conclude(called, refused int) {
 	s.printf("  go run ./cmd/admin bucket ls %s --redis %s\n", demoClass, s.redis)
 	s.printf("  go run ./cmd/producer enqueue --class %s --key ada --payload '{\"method\":\"POST\",\"url\":\"%s\"}' --redis %s\n",
 		demoClass, s.target("ada"), s.redis)
+	s.printf("  nats -s %s req spout.v1.submit.%s '{\"key\":\"ada\",\"payload\":{\"method\":\"POST\",\"url\":\"%s\"}}'\n",
+		s.nats, demoClass, s.target("ada"))
 }

@@ -13,5 +13,5 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		Name: "producer", Usage: "put jobs into buckets",
 		Getenv: getenv, Stdin: stdin, Stdout: stdout, Stderr: stderr,
 	}
-	return p.Run(ctx, args, enqueue(p), bulkCommand(p))
+	return p.Run(ctx, args, enqueue(p), bulkCommand(p), bridgeCommand(p))
 }

@@ -77,6 +77,7 @@ func run(ctx context.Context, only string, p plan) error {
 		{"meter-denials", denials},
 		{"meter-bytes", meterBytes},
 		{"metrics", metrics},
+		{"nats", overNATS},
 		{"outbound", outbound},
 		{"window", window},
 	} {

@@ -17,7 +17,7 @@ const root = "../.."
 const driver = `|^github.com/(redis/go-redis|prometheus/client_golang)/`
 
 // embedded are the servers that run inside of a test or of cmd/dev.
-const embedded = `/miniredis(/|$)|/nats-server/|^spout/internal/redistest$`
+const embedded = `/miniredis(/|$)|/nats-server/|^spout/internal/(redis|nats)test$`
 
 // A rule holds for the packages that pkgs matches and except does not. Ours
 // are written spout/queue.
@@ -38,7 +38,7 @@ var rules = []struct {
 	},
 	{
 		why:  "what queue and meter may share knows no more than they do",
-		pkgs: `^spout/internal/`, except: `/(redistest|ratelimit)$`, only: `^spout/internal/` + driver,
+		pkgs: `^spout/internal/`, except: `/(redistest|natstest|ratelimit)$`, only: `^spout/internal/` + driver,
 	},
 	{
 		why:  "ratelimit reads structured fields of HTTP, and knows nothing else",
@@ -62,7 +62,7 @@ var rules = []struct {
 	},
 	{
 		why:  "embedded servers and test helpers are for tests and cmd/dev",
-		pkgs: `.`, except: `^spout/(internal/redistest|cmd/dev|e2e)(/|$)`, never: embedded,
+		pkgs: `.`, except: `^spout/(internal/(redis|nats)test|cmd/dev|e2e)(/|$)`, never: embedded,
 	},
 	{
 		why:  "it does not link embedded servers and test helpers, by no detour",

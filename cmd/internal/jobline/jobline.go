@@ -22,49 +22,35 @@ import (
 
 // Parse reads one job. What the queue itself checks (names, the payload's size) is left to it. The error wraps
 // [queue.ErrInvalid].
-func Parse(line []byte) (queue.Job, error) {
-	job, err := parse(line)
+func Parse(line []byte) (queue.Job, error) { return ParseWith(line, queue.Job{}) }
+
+// ParseWith reads one job of which the way that it came by told some: its class, key or id. The line may leave out what is
+// told, or must say the same.
+func ParseWith(line []byte, told queue.Job) (queue.Job, error) {
+	job, err := parse(line, told)
 	if err != nil {
 		return queue.Job{}, fmt.Errorf("%w: %w", queue.ErrInvalid, err)
 	}
 	return job, nil
 }
 
-func parse(line []byte) (queue.Job, error) {
+func parse(line []byte, told queue.Job) (queue.Job, error) {
 	var job queue.Job
 	if !utf8.Valid(line) {
 		return job, errors.New("it is not valid UTF-8")
 	}
-	decoder := json.NewDecoder(bytes.NewReader(line))
-	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
-		return job, syntax(err, "it is not a JSON object")
-	}
 	var seen []string
-	for decoder.More() {
-		token, err := decoder.Token()
-		if err != nil {
-			return job, syntax(err, "")
-		}
-		name := fmt.Sprint(token) // inside an object this is a field's name
+	err := fields(line, func(name string, value json.RawMessage) error {
 		if slices.Contains(seen, name) {
-			return job, fmt.Errorf("field %q is there twice", name)
+			return fmt.Errorf("field %q is there twice", name)
 		}
 		seen = append(seen, name)
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			return job, syntax(err, "")
-		}
-		if err := set(&job, name, value); err != nil {
-			return job, err
-		}
+		return set(&job, name, value)
+	})
+	if err != nil {
+		return job, err
 	}
-	if _, err := decoder.Token(); err != nil {
-		return job, syntax(err, "")
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return job, errors.New("there is something behind the object")
-	}
-	return job, complete(seen)
+	return job, complete(&job, told, seen)
 }
 
 // syntax words what encoding/json found, for somebody who has not seen the code.
@@ -78,11 +64,29 @@ func syntax(err error, otherwise string) error {
 	return fmt.Errorf("it is not JSON: %w", err)
 }
 
-func complete(seen []string) error {
-	for _, name := range []string{"class", "key", "payload"} {
-		if !slices.Contains(seen, name) {
-			return fmt.Errorf("field %q is missing", name)
+// complete fills in what was told, and wants the rest to be there.
+func complete(job *queue.Job, told queue.Job, seen []string) error {
+	for _, f := range []struct {
+		name     string
+		is       *string
+		told     string
+		optional bool
+	}{
+		{"class", &job.Class, told.Class, false},
+		{"key", &job.Key, told.Key, false},
+		{"id", &job.ID, told.ID, true},
+	} {
+		switch {
+		case *f.is == "" && f.told == "" && !f.optional:
+			return fmt.Errorf("field %q is missing", f.name)
+		case *f.is != "" && f.told != "" && *f.is != f.told:
+			return fmt.Errorf("%s is %q in the job, and %q where it was sent", f.name, clip(*f.is), clip(f.told))
+		case *f.is == "":
+			*f.is = f.told
 		}
+	}
+	if !slices.Contains(seen, "payload") {
+		return errors.New(`field "payload" is missing`)
 	}
 	return nil
 }
@@ -113,9 +117,7 @@ func setText(to *string, name string, value json.RawMessage) error {
 	if value[0] != '"' {
 		return fmt.Errorf("%s is not a string", name)
 	}
-	if err := json.Unmarshal(value, to); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
+	*to = text(value)
 	if *to == "" {
 		return fmt.Errorf("%s is empty", name)
 	}

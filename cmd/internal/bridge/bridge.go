@@ -1,0 +1,248 @@
+// Package bridge carries jobs from NATS into buckets: requests are answered at once, messages of a JetStream stream are
+// acknowledged once their job is admitted.
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/spout-queue/spout/cmd/internal/answer"
+	"github.com/spout-queue/spout/cmd/internal/events"
+	"github.com/spout-queue/spout/cmd/internal/jobstream"
+	"github.com/spout-queue/spout/cmd/internal/natsconn"
+	"github.com/spout-queue/spout/queue"
+)
+
+// Options of [New].
+type Options struct {
+	NATS *natsconn.Conn
+	// Queue takes the jobs.
+	Queue *queue.Client
+	// Stream that keeps the jobs on their way; its Subjects are those of the requests too.
+	Stream jobstream.Config
+	// Requests and Durable switch the two ways in. At least one is on.
+	Requests, Durable bool
+	// RequestTime bounds the answer to a request.
+	RequestTime time.Duration
+	// Events are told what was admitted and rejected; nil for none.
+	Events *events.Publisher
+	Log    *slog.Logger
+}
+
+// Bridge is one of any number of bridges of an installation.
+type Bridge struct {
+	o      Options
+	stream jetstream.Stream // nil when not durable
+	away   atomic.Pointer[error]
+	logged atomic.Int64 // when it was told last that Redis is away, unix ns
+	counts counts
+}
+
+// counts are shown by nats micro stats.
+type counts struct{ admitted, duplicate, rejected atomic.Int64 }
+
+const (
+	// patience is how long JetStream may be away at the start, tryTime how long it may take to answer.
+	patience = 30 * time.Second
+	tryTime  = 3 * time.Second
+)
+
+// New returns a bridge whose stream is there. It waits for a JetStream that is away, as after a restart. The error wraps
+// [jobstream.ErrUnfit] when the stream cannot serve.
+func New(ctx context.Context, o Options) (*Bridge, error) {
+	b := &Bridge{o: o}
+	if !o.Durable {
+		return b, nil
+	}
+	for deadline := time.Now().Add(patience); ; {
+		err := b.ensure(ctx)
+		if err == nil || errors.Is(err, jobstream.ErrUnfit) || denied(err) || time.Now().After(deadline) {
+			return b, err
+		}
+		o.Log.Warn("waiting for jetstream", slog.String("error", err.Error()))
+		select {
+		case <-time.After(leastBackoff):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// denied tells that JetStream has answered, and that another answer is not to be expected.
+func denied(err error) bool {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && api.Code < 500
+}
+
+func (b *Bridge) ensure(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, tryTime)
+	defer cancel()
+	stream, differs, err := jobstream.Ensure(ctx, b.o.NATS.JetStream, b.o.Stream)
+	if err != nil {
+		return err
+	}
+	if differs != nil {
+		b.o.Log.Warn("the stream is not as configured; it is left as it is",
+			slog.String("stream", b.o.Stream.Name), slog.String("differs", strings.Join(differs, "; ")))
+	}
+	b.stream = stream
+	return nil
+}
+
+// Run serves until ctx ends. What is under way may finish; then the connection to NATS is closed.
+func (b *Bridge) Run(ctx context.Context) error {
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var telling sync.WaitGroup
+	telling.Go(func() { b.o.Events.Run(background) })
+
+	service, err := b.serve(ctx)
+	if err != nil {
+		return err
+	}
+	b.o.Log.Info("the bridge is open", slog.String("id", service.Info().ID), slog.String("nats", b.o.NATS.ConnectedUrlRedacted()),
+		slog.String("subjects", string(b.o.Stream.Subjects)))
+	if b.o.Durable {
+		newClaims(b, service.Info().ID).run(ctx)
+	} else {
+		<-ctx.Done()
+	}
+	stop()
+	telling.Wait()
+	return b.close()
+}
+
+// close answers the requests that have come and closes the connection.
+func (b *Bridge) close() error {
+	closed := b.o.NATS.StatusChanged(nats.CLOSED)
+	if err := b.o.NATS.Drain(); err != nil && !errors.Is(err, nats.ErrConnectionReconnecting) && !errors.Is(err, nats.ErrConnectionClosed) {
+		return fmt.Errorf("close the bridge: %w", err)
+	}
+	select {
+	case <-closed:
+	case <-time.After(finishTime):
+		b.o.NATS.Close()
+	}
+	return nil
+}
+
+// readyTime bounds the answer of Ready.
+const readyTime = time.Second
+
+// Ready tells why the bridge cannot carry jobs now, or nil. It asks Redis.
+func (b *Bridge) Ready() error {
+	if !b.o.NATS.IsConnected() {
+		return fmt.Errorf("not connected to nats: %v", b.o.NATS.Status())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
+	defer cancel()
+	if err := ping(ctx, b.o.Queue.Redis()); err != nil {
+		return fmt.Errorf("redis does not answer: %w", err)
+	}
+	return nil
+}
+
+func ping(ctx context.Context, rdb redis.Cmdable) error { return rdb.Ping(ctx).Err() }
+
+// reached notes whether Redis answered, and tells of changes.
+func (b *Bridge) reached(err error) {
+	if err == nil {
+		if b.away.Swap(nil) != nil {
+			b.o.Log.Info("redis answers again")
+		}
+		return
+	}
+	first := b.away.Swap(&err) == nil
+	now, last := time.Now().UnixNano(), b.logged.Load()
+	if first || now-last > int64(mostBackoff) {
+		b.logged.Store(now)
+		b.o.Log.Warn("redis does not take jobs; they wait in the stream", slog.String("error", err.Error()))
+	}
+}
+
+// admitted tells of an admission.
+func (b *Bridge) admitted(m *message, r queue.Receipt) {
+	b.tell(m.job, r, nil)
+}
+
+func (b *Bridge) tell(job queue.Job, r queue.Receipt, err error) {
+	switch {
+	case err != nil:
+		b.counts.rejected.Add(1)
+		b.o.Events.Publish(events.Event{
+			What: events.Rejected, Class: job.Class, Key: job.Key, ID: job.ID,
+			Reason: string(answer.Reason(err)), Error: err.Error(),
+		})
+	case r.Status == queue.Admitted:
+		b.counts.admitted.Add(1)
+		b.o.Events.Publish(events.Event{What: events.Admitted, Class: job.Class, Key: job.Key, ID: r.ID, Ref: r.Ref})
+	default:
+		b.counts.duplicate.Add(1)
+	}
+}
+
+// Headers of the copy of a rejected message.
+const (
+	HeaderReason   = "Spout-Reason"
+	HeaderDetail   = "Spout-Detail"
+	HeaderSubject  = "Spout-Subject"
+	HeaderSequence = "Spout-Sequence"
+	// HeaderOmitted has the bytes of a body that did not fit.
+	HeaderOmitted = "Spout-Omitted"
+)
+
+// rejected sends a copy of a message that is no job, with the reason, and tells the log.
+func (b *Bridge) rejected(m *message, why error) {
+	b.tell(m.job, queue.Receipt{}, why)
+	reason := string(answer.Reason(why))
+	b.o.Log.Warn("a message was rejected", slog.String("subject", m.Subject()), slog.Uint64("sequence", m.seq),
+		slog.String("reason", reason), slog.String("error", why.Error()))
+	c := nats.NewMsg(b.o.Stream.Subjects.Rejected(m.job.Class))
+	for name, values := range m.Headers() {
+		if !strings.HasPrefix(name, "Nats-") { // those would mean something to a stream that keeps the copies
+			c.Header[name] = values
+		}
+	}
+	c.Header.Set(HeaderReason, reason)
+	c.Header.Set(HeaderDetail, oneLine(why))
+	c.Header.Set(HeaderSubject, m.Subject())
+	c.Header.Set(HeaderSequence, fmt.Sprint(m.seq))
+	c.Data = m.Data()
+	err := b.o.NATS.PublishMsg(c)
+	if errors.Is(err, nats.ErrMaxPayload) {
+		c.Header.Set(HeaderOmitted, fmt.Sprint(len(c.Data)))
+		c.Data = nil
+		err = b.o.NATS.PublishMsg(c)
+	}
+	if err != nil {
+		b.o.Log.Warn("the copy of a rejected message could not be sent", slog.String("subject", c.Subject), slog.String("error", err.Error()))
+	}
+}
+
+// oneLine is the text of an error as a header can carry it.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r < ' ' || r == 0x7f }), " ")
+}
+
+// firstOf is the sequence of the first message of a key in the stream from one on; the largest number when there is none.
+func (b *Bridge) firstOf(ctx context.Context, class, key string, from uint64) (uint64, error) {
+	m, err := b.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(b.o.Stream.Subjects.Jobs(class, key)))
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return math.MaxUint64, nil
+	case err != nil:
+		return 0, err
+	}
+	return m.Sequence, nil
+}

@@ -1,0 +1,102 @@
+package bridge
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/spout-queue/spout/queue"
+)
+
+// However messages are delivered, put off and delivered again, they become final in the order of their sequences, and all of them do.
+func TestBucketOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := &bucket{}
+		n := uint64(rapid.IntRange(1, 30).Draw(t, "messages"))
+		away := map[uint64]bool{} // delivered before, and to be delivered again
+		next := uint64(1)         // to be delivered first
+		var done []uint64
+		for steps := 0; len(done) < int(n) && steps < 10_000; steps++ {
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0: // JetStream delivers new ones in order
+				if next <= n {
+					b.arrive(&message{seq: next})
+					next++
+				}
+			case 1: // and again in any
+				for seq := range n {
+					if seq++; away[seq] && rapid.Bool().Draw(t, "again") {
+						delete(away, seq)
+						if _, taken := b.arrive(&message{seq: seq}); !taken {
+							t.Fatalf("%d was in the hand", seq)
+						}
+					}
+				}
+			case 2: // some are admitted
+				for range rapid.IntRange(0, b.take(callJobs, callBytes)).Draw(t, "admitted") {
+					done = append(done, b.hand[0].seq)
+					b.final(b.hand[0])
+				}
+			case 3: // the bucket is full
+				for _, m := range b.hand {
+					away[m.seq] = true
+				}
+				b.hand = nil
+			}
+		}
+		for i, seq := range done {
+			if seq != uint64(i)+1 {
+				t.Fatalf("final in this order: %v", done)
+			}
+		}
+	})
+}
+
+// Jobs on other terms go into a call of their own.
+func TestBucketTake(t *testing.T) {
+	t.Parallel()
+	b := &bucket{}
+	for i, wait := range []time.Duration{0, 0, time.Second, 0} {
+		b.arrive(&message{seq: uint64(i), job: queue.Job{MaxWait: wait, Payload: []byte(`"12345678"`)}})
+	}
+	for _, test := range []struct{ jobs, bytes, want int }{{10, 1000, 2}, {1, 1000, 1}, {10, 15, 1}, {10, 5, 0}} {
+		if got := b.take(test.jobs, test.bytes); got != test.want {
+			t.Errorf("of %d jobs and %d bytes it takes %d, want %d", test.jobs, test.bytes, got, test.want)
+		}
+	}
+}
+
+// A message is put off until its turn, and a minute at most; a bucket that is refused again and again is asked ever more seldom.
+func TestBucketDelay(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	b := &bucket{}
+	b.refuse(now, time.Second)
+	for _, test := range []struct {
+		index    int
+		interval time.Duration
+		want     time.Duration
+	}{
+		{0, time.Second, time.Second + lateness},
+		{3, time.Second, 4*time.Second + lateness},
+		{100, time.Second, delayMost},
+		{1, 24 * time.Hour, delayMost},
+		{100_001, time.Nanosecond, delayMost},
+	} {
+		if got := b.delay(now, test.index, test.interval); got != test.want {
+			t.Errorf("index %d: %v, want %v", test.index, got, test.want)
+		}
+	}
+	b.refuse(now, 24*time.Hour)
+	if got := b.delay(now, 0, 0); got != delayMost {
+		t.Errorf("told a day: %v", got)
+	}
+	for range 20 {
+		b.refuse(now, 0)
+	}
+	if got := b.delay(now, 0, 0); got != mostBackoff {
+		t.Errorf("nobody drains: %v", got)
+	}
+}

@@ -1,0 +1,356 @@
+package bridge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/spout-queue/spout/cmd/internal/jobstream"
+)
+
+const (
+	// claimEvery is how often a bridge looks for classes that nobody carries.
+	claimEvery = time.Second
+	// strayEvery is how often it looks for messages of classes that nobody knows.
+	strayEvery = 5 * time.Second
+	// strayShare of the time, at most, goes into that: one in so many parts.
+	strayShare = 50
+	// An owner is gone after so many signs: a ping that nobody hears is worth two, one without an answer in time one.
+	goneAt   = 4
+	unheard  = 2
+	noAnswer = 1
+	pingTime = 500 * time.Millisecond
+	// askTime bounds a question to JetStream or Redis.
+	askTime = 5 * time.Second
+	// straysMost is how many unknown classes are answered at once.
+	straysMost = 16
+	// pullMessages, and as many bytes as the largest two messages or pullBytes, are asked for at once.
+	pullMessages = 1000
+	pullBytes    = 4 << 20
+	pullTime     = 10 * time.Second
+)
+
+// claims is which classes this bridge carries. A claim is the consumer of a class in the stream: a work queue has one for
+// each subject, and the server sees to that. Its name begins with the id of the bridge, which is that of its service, so that
+// the others can ask whether it lives. One whose bridge is gone is deleted, and a new one begins with the first message
+// that is not acknowledged: no state is handed over, and none is lost.
+type claims struct {
+	b    *Bridge
+	id   string
+	mine map[string]*claim // by code, as all maps here
+	gone map[string]int    // owner -> signs in a row that it is
+	// reconnects of the connection, as of the last look.
+	reconnects uint64
+	// known are the classes in Redis and their intervals, as of the last look.
+	known map[string]*interval
+	// strays are classes, or what stands for one in a subject, that are not in Redis and have messages.
+	strays    map[string]string
+	strayNext time.Time
+}
+
+// claim is a class that this bridge carries.
+type claim struct {
+	class    string
+	consumer string
+	cancel   context.CancelFunc
+	ended    chan struct{}
+}
+
+// interval is that of a class, which may change.
+type interval struct {
+	class string
+	ns    atomic.Int64
+}
+
+func newClaims(b *Bridge, id string) *claims {
+	return &claims{
+		b: b, id: id, mine: map[string]*claim{}, gone: map[string]int{}, known: map[string]*interval{}, strays: map[string]string{},
+	}
+}
+
+// run claims what is free until ctx ends, and then gives all back.
+func (c *claims) run(ctx context.Context) {
+	tick := time.NewTicker(claimEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if err := c.look(ctx); err != nil && ctx.Err() == nil {
+			c.b.o.Log.Debug("could not look after the stream", slog.String("error", err.Error()))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+	for _, mine := range c.mine {
+		mine.cancel()
+	}
+	for code := range c.mine {
+		c.release(ctx, code)
+	}
+}
+
+// look claims the classes that nobody carries.
+func (c *claims) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	owners, err := c.owners(ctx)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return errors.Join(err, c.b.ensure(ctx)) // somebody deleted it
+	}
+	if err != nil {
+		return err
+	}
+	c.renew(ctx, owners)
+	c.bury(ctx, owners)
+	c.classes(ctx)
+	failed := c.findStrays(ctx)
+	for code, class := range c.wanted() {
+		if owners[code] == "" && c.mine[code] == nil {
+			failed = errors.Join(failed, c.claim(ctx, code, class))
+		}
+	}
+	return failed
+}
+
+// renew gives up what another bridge took, and, when the connection was lost meanwhile, everything: what was said last may not
+// have been heard, and what was put off would come back only when JetStream misses its acknowledgement.
+func (c *claims) renew(ctx context.Context, owners map[string]string) {
+	reconnects := c.b.o.NATS.Stats().Reconnects
+	again := reconnects != c.reconnects
+	c.reconnects = reconnects
+	for code, mine := range c.mine {
+		switch {
+		case owners[code] != mine.consumer:
+			c.b.o.Log.Warn("the claim to a class was lost", slog.String("class", mine.class))
+			c.release(ctx, code)
+		case again:
+			c.release(ctx, code)
+			delete(owners, code)
+		}
+	}
+}
+
+// wanted are the classes that somebody must carry.
+func (c *claims) wanted() map[string]string {
+	all := maps.Clone(c.strays)
+	all[jobstream.NoClass] = jobstream.NoClass
+	for code, of := range c.known {
+		all[code] = of.class
+	}
+	return all
+}
+
+// classes reads which there are. While Redis is away, those of before count.
+func (c *claims) classes(ctx context.Context) {
+	list, err := c.b.o.Queue.Classes().List(ctx)
+	if err != nil {
+		c.b.reached(err)
+		return
+	}
+	known := map[string]*interval{}
+	for _, class := range list {
+		code := codeOf(class.Name)
+		of := c.known[code]
+		if of == nil {
+			of = &interval{class: class.Name}
+			if class.Dedup == 0 {
+				c.b.o.Log.Warn("the class has no dedup: a message that is delivered again after its job has ended is admitted again",
+					slog.String("class", class.Name))
+			}
+		}
+		of.ns.Store(int64(class.Rate.Interval()))
+		known[code] = of
+		delete(c.strays, code)
+	}
+	c.known = known
+}
+
+// owners are the consumers of the stream.
+func (c *claims) owners(ctx context.Context) (map[string]string, error) {
+	owners := map[string]string{}
+	list := c.b.stream.ConsumerNames(ctx)
+	for name := range list.Name() {
+		if _, code, ok := strings.Cut(name, "-"); ok {
+			owners[code] = name
+		}
+	}
+	return owners, list.Err()
+}
+
+func ownerOf(consumer string) string {
+	id, _, _ := strings.Cut(consumer, "-")
+	return id
+}
+
+// bury deletes the consumers of bridges that do not live.
+func (c *claims) bury(ctx context.Context, owners map[string]string) {
+	asked := map[string]bool{}
+	for _, name := range owners {
+		owner := ownerOf(name)
+		if owner == c.id || asked[owner] {
+			continue
+		}
+		asked[owner] = true
+		if sign := c.ping(ctx, owner); sign == 0 {
+			delete(c.gone, owner)
+		} else {
+			c.gone[owner] += sign
+		}
+	}
+	maps.DeleteFunc(c.gone, func(owner string, _ int) bool { return !asked[owner] })
+	for code, name := range owners {
+		owner := ownerOf(name)
+		if c.gone[owner] < goneAt && (owner != c.id || c.mine[code] != nil) {
+			continue
+		}
+		if err := c.b.stream.DeleteConsumer(ctx, name); err == nil || errors.Is(err, jetstream.ErrConsumerNotFound) {
+			c.b.o.Log.Info("took a class from a bridge that is gone", slog.String("consumer", name))
+			delete(owners, code)
+		}
+	}
+}
+
+// ping asks a bridge for a sign of life; 0 is one.
+func (c *claims) ping(ctx context.Context, id string) int {
+	subject, err := micro.ControlSubject(micro.PingVerb, serviceName, id)
+	if err != nil { // no name of a service: nobody
+		return unheard
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingTime)
+	defer cancel()
+	switch _, err = c.b.o.NATS.RequestWithContext(ctx, subject, nil); {
+	case err == nil:
+		return 0
+	case errors.Is(err, nats.ErrNoResponders):
+		return unheard
+	}
+	return noAnswer
+}
+
+// claim makes the consumer of a class and carries its messages, unless another bridge was faster.
+func (c *claims) claim(ctx context.Context, code, class string) error {
+	name := c.id + "-" + code
+	consumer, err := c.b.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		Durable: name, Description: "carries jobs into the buckets of " + class, FilterSubjects: c.b.o.Stream.Filters(class),
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: jobstream.Window, MaxDeliver: -1,
+	})
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == notUnique {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	of := c.known[code]
+	if of == nil {
+		of = &interval{}
+	}
+	l := newLine(c.b, class, &of.ns)
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	limit := max(pullBytes, 2*int(c.b.o.NATS.MaxPayload()))
+	consuming, err := consumer.Consume(func(m jetstream.Msg) { l.deliver(running, m) },
+		jetstream.PullMaxMessagesWithBytesLimit(pullMessages, limit), jetstream.PullExpiry(pullTime),
+		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+			c.b.o.Log.Debug("consume", slog.String("class", class), slog.String("error", err.Error()))
+		}))
+	if err != nil {
+		cancel()
+		return errors.Join(err, c.b.stream.DeleteConsumer(ctx, name))
+	}
+	mine := &claim{class: class, consumer: name, cancel: cancel, ended: make(chan struct{})}
+	c.mine[code] = mine
+	go func() {
+		defer close(mine.ended)
+		l.run(running)
+		consuming.Stop()
+	}()
+	c.b.o.Log.Info("carries a class", slog.String("class", class))
+	return nil
+}
+
+// notUnique is JetStream's code for a consumer whose subjects another one of the work queue has.
+const notUnique = 10100
+
+// release ends a claim: what is in hand and not admitted is delivered to the next bridge.
+func (c *claims) release(ctx context.Context, code string) {
+	mine := c.mine[code]
+	delete(c.mine, code)
+	mine.cancel()
+	<-mine.ended
+	if err := c.b.o.NATS.FlushTimeout(time.Second); err != nil { // the acknowledgements, before the consumer goes
+		c.b.o.Log.Debug("flush", slog.String("error", err.Error()))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if err := c.b.stream.DeleteConsumer(ctx, mine.consumer); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		c.b.o.Log.Debug("could not give a class back", slog.String("class", mine.class), slog.String("error", err.Error()))
+	}
+}
+
+// findStrays looks for messages of classes that are not in Redis, so that they are answered too, and gives back classes that
+// are gone and have no more of them.
+func (c *claims) findStrays(ctx context.Context) error {
+	begin := time.Now()
+	if begin.Before(c.strayNext) {
+		return nil
+	}
+	c.strayNext = begin.Add(strayEvery)
+	covered, err := c.covered(ctx)
+	if err != nil {
+		return err
+	}
+	info, err := c.b.stream.Info(ctx)
+	if err != nil || info.State.Msgs <= covered {
+		return err
+	}
+	info, err = c.b.stream.Info(ctx, jetstream.WithSubjectFilter(c.b.o.Stream.Filters("*")[0]))
+	if err != nil {
+		return err
+	}
+	for subject := range info.State.Subjects {
+		class, _, err := c.b.o.Stream.Subjects.ReadJobs(subject)
+		if code := codeOf(class); err == nil && c.known[code] == nil && len(c.strays) < straysMost {
+			c.strays[code] = class
+		}
+	}
+	c.strayNext = time.Now().Add(max(strayEvery, strayShare*time.Since(begin)))
+	return nil
+}
+
+// covered is how many messages of the stream some consumer has to deliver or has delivered.
+func (c *claims) covered(ctx context.Context) (n uint64, err error) {
+	list := c.b.stream.ListConsumers(ctx)
+	for info := range list.Info() {
+		left := info.NumPending + uint64(max(0, info.NumAckPending))
+		n += left
+		_, code, _ := strings.Cut(info.Name, "-")
+		if left == 0 && c.known[code] == nil && code != codeOf(jobstream.NoClass) {
+			delete(c.strays, code)
+			if c.mine[code] != nil {
+				c.release(ctx, code)
+			}
+		}
+	}
+	return n, list.Err()
+}
+
+// codeOf is a class in the name of a consumer: itself, or a hash of what is no legal name.
+func codeOf(class string) string {
+	illegal := strings.ContainsFunc(class, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	})
+	if illegal || len(class) > 64 {
+		sum := sha256.Sum256([]byte(class))
+		return "=" + hex.EncodeToString(sum[:16])
+	}
+	return class
+}
