@@ -83,6 +83,8 @@ type End struct {
 	Outcome queue.Outcome
 	// Run is how long the handler ran.
 	Run time.Duration
+	// Result is what the handler wrote, when the Outcome is [queue.Done].
+	Result []byte
 	// Hold is for how long the called service asked to be left alone, when the Outcome is [queue.Held].
 	Hold time.Duration
 	// Error is what it returned, as it is kept with the job.
@@ -205,7 +207,7 @@ func (o observers) watch(ctx context.Context, a *attempt) (context.Context, func
 	}
 	ctx = o.started(ctx, seen)
 	return ctx, func(v queue.Verdict) {
-		e := End{Outcome: v.Outcome, Run: time.Since(began), Hold: v.Hold, Error: v.Error}
+		e := End{Outcome: v.Outcome, Run: time.Since(began), Hold: v.Hold, Error: v.Error, Result: v.Result}
 		if v.Outcome == queue.Back {
 			e.Reason = ReturnedStop
 			if v.Stale {

@@ -20,7 +20,7 @@ the round trip from this machine and the clocks, on a cluster of every master, a
 shards, scripts, sick buckets, classes. With --nats or --nats-context also at NATS, the stream of jobs and who carries
 it into buckets. It changes nothing. A check ends with ok, warn (works, and may go wrong) or FAIL (does
 not work, or loses jobs); with any FAIL the exit status is 1.`,
-		Flags: append(natsconn.Flags(), natsconn.StreamFlags()...),
+		Flags: append(natsconn.Flags("not looked at"), natsconn.StreamFlags()...),
 		Run:   runDoctor,
 	})
 }

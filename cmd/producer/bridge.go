@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/urfave/cli/v3"
 
 	"github.com/spout-queue/spout/cmd/internal/bridge"
@@ -14,11 +15,12 @@ import (
 	"github.com/spout-queue/spout/cmd/internal/exit"
 	"github.com/spout-queue/spout/cmd/internal/jobstream"
 	"github.com/spout-queue/spout/cmd/internal/natsconn"
+	"github.com/spout-queue/spout/cmd/internal/ops"
 )
 
 func bridgeCommand(p *command.Program) *cli.Command {
 	stream := jobstream.Default()
-	flags := append(natsconn.Flags(), natsconn.StreamFlags()...)
+	flags := append(natsconn.Flags(nats.DefaultURL), natsconn.StreamFlags()...)
 	return p.Command(command.Command{
 		Name: "bridge", Usage: "put jobs that come by NATS into their buckets, until SIGTERM",
 		Description: `Requests to <prefix>.submit.<class> are answered with a receipt or with why not. Messages published to
@@ -29,7 +31,7 @@ Any number of bridges may run; each class is carried by one of them at a time. S
 The stream is made when it is missing, with the limits given here, and never changed. NATS that is lost is connected to
 again for ever; NATS or Redis away at the start: waits up to 30 s, then exit status 69.`,
 		Flags: append(
-			flags,
+			append(flags, ops.Flags()...),
 			&cli.Int64Flag{Name: "stream-max-messages", Value: stream.Messages, Usage: "most `MESSAGES` of a new stream; above it publishing fails; 0 is no bound"},
 			&cli.Int64Flag{Name: "stream-max-bytes", Value: stream.Bytes, Usage: "most `BYTES` of a new stream; 0 is no bound"},
 			&cli.Int64Flag{Name: "stream-max-per-key", Value: stream.PerKey, Usage: "most `MESSAGES` of one key in a new stream, at least 1"},
@@ -51,6 +53,12 @@ func runBridge(ctx context.Context, s *command.Session) error {
 	if err != nil {
 		return err
 	}
+	shown, err := ops.Open(ctx, s, "producer")
+	if err != nil {
+		return err
+	}
+	defer shown.Close(ctx)
+	s.Door = "nats"
 	if o.Queue, err = s.Open(ctx); err != nil {
 		return err
 	}
@@ -71,6 +79,7 @@ func runBridge(ctx context.Context, s *command.Session) error {
 	case err != nil:
 		return ctx.Err()
 	}
+	shown.Watch(ops.Probes{Ready: b.Ready})
 	return b.Run(ctx)
 }
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/nats-io/nats.go"
 	"github.com/urfave/cli/v3"
 
 	"github.com/spout-queue/spout/cmd/internal/command"
+	"github.com/spout-queue/spout/cmd/internal/natsconn"
 	"github.com/spout-queue/spout/handlers"
 	"github.com/spout-queue/spout/queue"
 	"github.com/spout-queue/spout/scheduler"
@@ -19,10 +19,6 @@ import (
 // handlerFlags are about types of jobs beside http:call.
 func handlerFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "nats", Usage: "run jobs of type nats:publish, on the servers at `URLS`, separated by commas"},
-		&cli.StringFlag{Name: "nats-creds", Usage: "`FILE` of credentials for NATS"},
-		&cli.StringSliceFlag{Name: "nats-subjects", Usage: "what jobs may publish to: `SUBJECTS` or patterns such as orders.>, separated by commas"},
-		&cli.BoolFlag{Name: "nats-jetstream", Usage: "publish to JetStream: a job is done when a stream has the message"},
 		&cli.StringSliceFlag{Name: "exec-allow", Usage: "run jobs of type exec, for the program `NAME=PATH`; repeatable"},
 		&cli.StringSliceFlag{Name: "exec-args", Usage: "programs of --exec-allow that take arguments from jobs: `NAMES`, separated by commas"},
 	}
@@ -36,7 +32,7 @@ type jobs struct {
 	close     func()         // what the handlers hold open
 }
 
-func newJobs(s *command.Session, client *queue.Client, calling handlers.HTTPOptions) (*jobs, error) {
+func newJobs(s *command.Session, client *queue.Client, calling handlers.HTTPOptions, conn *natsconn.Conn) (*jobs, error) {
 	call := handlers.NewHTTPCall(calling)
 	mux := handlers.NewMux()
 	callbacks := handlers.NewCallbacks(call, submitTo(client), s.Log)
@@ -45,17 +41,13 @@ func newJobs(s *command.Session, client *queue.Client, calling handlers.HTTPOpti
 	if err := addExec(mux, s); err != nil {
 		return nil, err
 	}
-	conn, err := addNATS(mux, s)
-	if err != nil {
+	if err := addPublish(mux, s, conn); err != nil {
 		return nil, err
 	}
 	j := &jobs{Mux: mux, callbacks: callbacks}
 	j.close = func() {
 		j.telling.Wait()
 		call.CloseIdleConnections()
-		if conn != nil {
-			conn.Close()
-		}
 	}
 	return j, nil
 }
@@ -113,34 +105,4 @@ func addExec(mux *handlers.Mux, s *command.Session) error {
 	}
 	mux.Handle(handlers.ExecType, h)
 	return nil
-}
-
-// addNATS adds nats:publish, if there is a server to publish to.
-func addNATS(mux *handlers.Mux, s *command.Session) (*nats.Conn, error) {
-	urls := s.Flags.String("nats")
-	if urls == "" {
-		return nil, nil //nolint:nilnil // none asked for
-	}
-	options := []nats.Option{
-		nats.Name("spout worker"),
-		nats.ReconnectBufSize(-1), // what fails here must not go out later all the same
-		nats.MaxReconnects(-1),
-		nats.RetryOnFailedConnect(true),
-	}
-	if creds := s.Flags.String("nats-creds"); creds != "" {
-		options = append(options, nats.UserCredentials(creds))
-	}
-	conn, err := nats.Connect(urls, options...)
-	if err != nil {
-		return nil, s.Wrong("nats", err)
-	}
-	h, err := handlers.NewNATSPublish(handlers.NATSOptions{
-		Conn: conn, Subjects: s.Flags.StringSlice("nats-subjects"), JetStream: s.Flags.Bool("nats-jetstream"),
-	})
-	if err != nil {
-		conn.Close()
-		return nil, s.Wrong("nats-subjects", err)
-	}
-	mux.Handle(handlers.NATSPublishType, h)
-	return conn, nil
 }

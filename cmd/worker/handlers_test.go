@@ -20,7 +20,7 @@ import (
 
 func TestWrongHandlerOptions(t *testing.T) {
 	t.Parallel()
-	redis := redistest.Start(t)
+	redis, broker := redistest.Start(t), startNATS(t)
 	env := func(name string) string { return map[string]string{"SPOUT_REDIS": redis.Addr}[name] }
 	for _, test := range []struct {
 		args []string
@@ -30,9 +30,10 @@ func TestWrongHandlerOptions(t *testing.T) {
 		{[]string{"--exec-allow", "sh=bin/sh"}, `option --exec-allow: handlers: program "sh": its path "bin/sh" is not absolute`},
 		{[]string{"--exec-allow", "x=/nonexistent"}, `option --exec-allow: handlers: program "x" cannot be run`},
 		{[]string{"--exec-args", "sh"}, `option --exec-args: "sh" is not one of --exec-allow`},
-		{[]string{"--nats", "nats://127.0.0.1:1"}, `option --nats-subjects: handlers: no subject may be published to`},
-		{[]string{"--nats", "nats://127.0.0.1:1", "--nats-subjects", "a b"}, `option --nats-subjects: handlers: subject "a b"`},
-		{[]string{"--nats", "nats://127.0.0.1:1", "--nats-creds", "nosuch.creds"}, `option --nats`},
+		{[]string{"--nats", broker, "--nats-subjects", "a b"}, `option --nats-subjects: handlers: subject "a b"`},
+		{[]string{"--nats", broker, "--events", "--subjects", "a b"}, `option --subjects`},
+		{[]string{"--events"}, `--events is no use without --nats or --nats-context`},
+		{[]string{"--nats-subjects", "a"}, `--nats-subjects is no use without --nats or --nats-context`},
 	} {
 		status, _, stderr := call(t.Context(), env, append([]string{"run"}, test.args...)...)
 		if status != 64 || !strings.Contains(stderr, test.says) {
@@ -55,22 +56,17 @@ func TestRunsEveryType(t *testing.T) {
 	if _, err := client.Classes().Put(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
-	broker, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go broker.Start()
-	defer broker.WaitForShutdown()
-	defer broker.Shutdown()
-	if !broker.ReadyForConnections(time.Minute) {
-		t.Fatal("the NATS server does not start")
-	}
-	conn, err := nats.Connect(broker.ClientURL())
+	broker := startNATS(t)
+	conn, err := nats.Connect(broker)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	sub, err := conn.SubscribeSync("news.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tales, err := conn.SubscribeSync("spout.v1.*.>")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +91,7 @@ func TestRunsEveryType(t *testing.T) {
 			}[name]
 		}
 		_, _, stderr := call(ctx, env, "run", "--exec-allow", "cat=/bin/cat", "--exec-args", "cat",
-			"--nats", broker.ClientURL(), "--nats-subjects", "news.>")
+			"--nats", broker, "--nats-subjects", "news.>", "--events")
 		ended <- stderr
 	}()
 	defer func() {
@@ -126,6 +122,12 @@ func TestRunsEveryType(t *testing.T) {
 	if want := `{"exit":0,"stdout":"hello"}`; string(out) != want {
 		t.Errorf("exec: %s, want %s", out, want)
 	}
+	for _, want := range []string{`event.any.started {"class":"any","key":"k","id":`, `event.any.done {"class":"any"`, `"state":"done","attempt":1,"result":{"exit":0,"stdout":"hello"}}`} {
+		m, err := tales.NextMsgWithContext(t.Context())
+		if err != nil || !strings.Contains(m.Subject+" "+string(m.Data), want) {
+			t.Errorf("told %v, %v; want %s", m, err, want)
+		}
+	}
 	done("nats:publish", object{"subject": "news.today", "data": "rain"})
 	if m, err := sub.NextMsgWithContext(t.Context()); err != nil || string(m.Data) != "rain" {
 		t.Errorf("nats:publish: %v, %v", m, err)
@@ -134,4 +136,22 @@ func TestRunsEveryType(t *testing.T) {
 	if diff := cmp.Diff("v1,", (<-hooks).Get("webhook-signature")[:3]); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// startNATS runs a NATS server and returns its address.
+func startNATS(t *testing.T) string {
+	t.Helper()
+	broker, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go broker.Start()
+	t.Cleanup(func() {
+		broker.Shutdown()
+		broker.WaitForShutdown()
+	})
+	if !broker.ReadyForConnections(time.Minute) {
+		t.Fatal("the NATS server does not start")
+	}
+	return broker.ClientURL()
 }

@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		Description: "Takes jobs out of their buckets, each bucket at its own rate however many workers there are, and runs those\n" +
 			"of types http:call and webhook:send; nats:publish and exec when told what they may do. On SIGTERM or SIGINT nothing departs any more, what runs may finish, and the rest goes back to\n" +
 			"its bucket; a second signal ends it at once.",
-		Flags: append(flags(), handlerFlags()...),
+		Flags: slices.Concat(flags(), handlerFlags(), natsFlags()),
 		Run:   drain,
 	}))
 }
@@ -90,12 +90,27 @@ func drain(ctx context.Context, s *command.Session) error {
 	if err := checkClasses(ctx, client, o.Classes, s.Log); err != nil {
 		return err
 	}
-	jobs, err := newJobs(s, client, calling)
+	conn, err := connectNATS(ctx, s)
+	if err != nil {
+		return err
+	}
+	if conn != nil {
+		defer conn.Close()
+	}
+	jobs, err := newJobs(s, client, calling, conn)
 	if err != nil {
 		return err
 	}
 	defer jobs.close()
-	o.Observers = append(o.Observers, jobs.observer())
+	o.Observers = append(o.Observers, jobs.observer()) //nolint:contextcheck // callbacks outlive what they tell of
+	events, err := tellEvents(s, client, conn, shown.Registry)
+	if err != nil {
+		return err
+	}
+	if events != nil {
+		defer events.close()
+		o.Observers = append(o.Observers, events.observer())
+	}
 	observe(shown, client, &o, s)
 	worker, err := scheduler.New(client, jobs, o)
 	if err != nil {

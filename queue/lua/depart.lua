@@ -138,8 +138,7 @@ local function run_data(b, c, member, ref)
   if v[2] then
     call('ZREM', P .. ':expiry:' .. b.name, member)
     if seldom().expired(c, v[2] + 0) then
-      seldom().end_job(c, ref, 'expired')
-      count(b.class, 'expired', 1)
+      seldom().end_waiting(b, c, ref, 'expired')
       seldom().unblock(b, ref)
       return false
     end

@@ -71,6 +71,14 @@ local seldom = lazy(function()
     clear(b, 'backoff')
   end
 
+  -- end_waiting ends a job that no handler had, and says so to who listens.
+  local function end_waiting(b, c, ref, state)
+    local is = call('HGET', JOB .. ref, 'is')
+    end_job(c, ref, state)
+    count(b.class, state, 1)
+    call('PUBLISH', P .. ':ends', state .. ' ' .. ref .. '\n' .. (is and sub(is, 17) or '\n' .. b.name)) -- id and bucket, a line each
+  end
+
   -- drop_waiting takes a waiting job out of its bucket for good and counts it under the state it ends in.
   local function drop_waiting(b, c, member, state)
     if call('ZREM', P .. ':line:' .. b.name, member) == 1 then
@@ -83,8 +91,7 @@ local seldom = lazy(function()
     b.changed = true
     local ref = ref_of(member)
     unblock(b, ref)
-    end_job(c, ref, state)
-    count(b.class, state, 1)
+    end_waiting(b, c, ref, state)
     return true
   end
 
@@ -118,6 +125,6 @@ local seldom = lazy(function()
 
   return {
     standing = standing, set_aside_sick = set_aside_sick, clear = clear, announce = announce, end_job = end_job,
-    unblock = unblock, drop_waiting = drop_waiting, expired = expired, expire = expire, room_at = room_at,
+    unblock = unblock, end_waiting = end_waiting, drop_waiting = drop_waiting, expired = expired, expire = expire, room_at = room_at,
   }
 end)

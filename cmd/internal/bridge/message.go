@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -68,5 +69,17 @@ func parse(class string, header nats.Header, data []byte) (queue.Job, error) {
 	if len(data) == 0 {
 		return queue.Job{}, fmt.Errorf("%w: %w", queue.ErrInvalid, errors.New("the message is empty; it must be a job line"))
 	}
-	return jobline.ParseWith(data, queue.Job{Class: class, Key: header.Get(HeaderKey), ID: header.Get(HeaderID)})
+	job, err := jobline.ParseWith(data, queue.Job{Class: class, Key: header.Get(HeaderKey), ID: header.Get(HeaderID)})
+	job.Trace = traceOf(header)
+	return job, err
+}
+
+// traceOf is the traceparent of a message, as W3C Trace Context has it: 55 characters. What is none is left out, since a
+// trace must not keep a job from being admitted.
+func traceOf(header nats.Header) string {
+	trace := header.Get("traceparent")
+	if len(trace) != 55 || strings.ContainsFunc(trace, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return ""
+	}
+	return trace
 }

@@ -22,9 +22,11 @@ const (
 	Started   = "started"
 	Done      = "done"
 	Failed    = "failed"
+	Held      = "held" // the called service asked to be left alone; the job goes back to its bucket
 	Dead      = "dead"
 	Expired   = "expired"
 	Cancelled = "cancelled"
+	Dropped   = "dropped" // by overflow: drop-oldest
 )
 
 // Event is one thing that happened to one job. Empty fields are left out of the message.

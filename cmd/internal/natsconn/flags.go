@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/nats-io/nats.go"
 	"github.com/urfave/cli/v3"
 
 	"github.com/spout-queue/spout/cmd/internal/command"
@@ -12,10 +11,10 @@ import (
 	"github.com/spout-queue/spout/cmd/internal/jobstream"
 )
 
-// Flags are those of every command that connects.
-func Flags() []cli.Flag {
+// Flags are those of every command that connects. Unset is what its help says of a --nats that is not given.
+func Flags(unset string) []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "nats", DefaultText: nats.DefaultURL, Usage: "`ADDRESSES` of NATS, separated by commas: nats://, tls://, ws://, wss://"},
+		&cli.StringFlag{Name: "nats", DefaultText: unset, Usage: "`ADDRESSES` of NATS, separated by commas: nats://, tls://, ws://, wss://"},
 		&cli.StringFlag{Name: "nats-context", Usage: "`NAME` of a context of the nats command line, or the absolute path of its file, in place of --nats"},
 		&cli.StringFlag{Name: "nats-creds", Usage: "`FILE` of credentials (JWT and nkey)"},
 		&cli.StringFlag{Name: "nats-nkey", Usage: "`FILE` of an nkey seed"},

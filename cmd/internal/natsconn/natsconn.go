@@ -26,7 +26,9 @@ type Options struct {
 	Name string
 	// Patience is how long NATS may be away at the start. Defaults to 30 s.
 	Patience time.Duration
-	Log      *slog.Logger
+	// Unbuffered makes publishing an error while the connection is lost; else it is kept and sent afterwards.
+	Unbuffered bool
+	Log        *slog.Logger
 }
 
 // Conn is a connection that is made anew for ever when it is lost.
@@ -108,6 +110,9 @@ func (o Options) options() ([]nats.Option, error) {
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			log.Warn("nats", slog.String("error", err.Error()))
 		}),
+	}
+	if o.Unbuffered {
+		more = append(more, nats.ReconnectBufSize(-1))
 	}
 	if o.Creds != "" {
 		more = append(more, nats.UserCredentials(o.Creds))
