@@ -69,7 +69,7 @@ type told struct {
 }
 
 // tellEvents begins to tell, if that is asked for; nil when not.
-func tellEvents(s *command.Session, client *queue.Client, conn *natsconn.Conn, reg *prometheus.Registry) (*told, error) {
+func tellEvents(ctx context.Context, s *command.Session, client *queue.Client, conn *natsconn.Conn, reg *prometheus.Registry) (*told, error) {
 	if conn == nil || !s.Flags.Bool("events") {
 		return nil, nil //nolint:nilnil // nobody asked for it
 	}
@@ -77,7 +77,7 @@ func tellEvents(s *command.Session, client *queue.Client, conn *natsconn.Conn, r
 	if err := subjects.Validate(); err != nil {
 		return nil, s.Wrong("subjects", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background()) // until the last attempt has ended, see close
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // until the last attempt has ended, see close
 	t := &told{publisher: events.New(conn, subjects, "spout/worker"), stop: cancel}
 	if reg != nil {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{

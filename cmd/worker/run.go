@@ -103,7 +103,7 @@ func drain(ctx context.Context, s *command.Session) error {
 	}
 	defer jobs.close()
 	o.Observers = append(o.Observers, jobs.observer()) //nolint:contextcheck // callbacks outlive what they tell of
-	events, err := tellEvents(s, client, conn, shown.Registry)
+	events, err := tellEvents(ctx, s, client, conn, shown.Registry)
 	if err != nil {
 		return err
 	}
