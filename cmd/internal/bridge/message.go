@@ -51,7 +51,7 @@ func (b *Bridge) jobOf(subject string, header nats.Header, data []byte) (queue.J
 	}
 	job, err := parse(class, header, data)
 	if err != nil {
-		return queue.Job{Class: class}, err
+		return job, err
 	}
 	if want := jobstream.Token(job.Key); token != want { // the order of a key is that of its subject
 		return job, fmt.Errorf("%w: subject %s does not end in the token of the job's key, %s", queue.ErrInvalid, subject, want)
@@ -64,14 +64,17 @@ const bodyMost = queue.MaxPayload + 64<<10
 
 func parse(class string, header nats.Header, data []byte) (queue.Job, error) {
 	if len(data) > bodyMost {
-		return queue.Job{}, fmt.Errorf("%w: the message has %d bytes; %d are read", queue.ErrTooLarge, len(data), bodyMost)
+		return queue.Job{Class: class}, fmt.Errorf("%w: the message has %d bytes; %d are read", queue.ErrTooLarge, len(data), bodyMost)
 	}
 	if len(data) == 0 {
-		return queue.Job{}, fmt.Errorf("%w: %w", queue.ErrInvalid, errors.New("the message is empty; it must be a job line"))
+		return queue.Job{Class: class}, fmt.Errorf("%w: %w", queue.ErrInvalid, errors.New("the message is empty; it must be a job line"))
 	}
 	job, err := jobline.ParseWith(data, queue.Job{Class: class, Key: header.Get(HeaderKey), ID: header.Get(HeaderID)})
+	if err != nil {
+		return queue.Job{Class: class}, err
+	}
 	job.Trace = traceOf(header)
-	return job, err
+	return job, nil
 }
 
 // traceOf is the traceparent of a message, as W3C Trace Context has it: 55 characters. What is none is left out, since a
