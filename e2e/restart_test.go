@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 )
@@ -52,9 +54,21 @@ func restartSite(t *testing.T, fsync string) (*site, lines) {
 	s := newSite(t, working, "--appendonly", "yes", "--appendfsync", fsync)
 	l := lines{class: "calls", buckets: 24, jobs: 12, interval: 1500 * time.Millisecond}
 	s.fill(l)
-	s.worker()
-	s.worker()
+	for range 2 {
+		w := s.worker()
+		t.Cleanup(w.checkLog)
+	}
 	return s, l
+}
+
+// checkLog wants every line to be one that a reader of logs can take apart, also what libraries say.
+func (w *worker) checkLog() {
+	for line := range strings.Lines(w.log.String()) {
+		if strings.HasSuffix(line, "\n") && !json.Valid([]byte(line)) { // the last one may be half written
+			w.tb.Errorf("worker %d said what is not JSON: %s", w.pid(), line)
+			return
+		}
+	}
 }
 
 // restart starts Redis again after a while and tells since when it may have answered.

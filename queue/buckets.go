@@ -76,7 +76,8 @@ func (b Bucket) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// List reads up to limit buckets of a class that have jobs, remember a slot or are paused, those due earliest first.
+// List reads up to limit buckets of a class, the fullest first after those that are sick. Looked at are, in each shard, up to
+// limit that are sick, have jobs, remember a slot or are paused: sick ones, then those due earliest.
 func (s Buckets) List(ctx context.Context, class string, limit int) ([]Bucket, error) {
 	settings, err := s.c.Classes().Get(ctx, class)
 	if err != nil {
@@ -84,7 +85,7 @@ func (s Buckets) List(ctx context.Context, class string, limit int) ([]Bucket, e
 	}
 	var list []Bucket
 	for shard := range s.c.tags {
-		found, err := s.c.rdb.ZRangeWithScores(ctx, s.c.key(shard, "due", class), 0, int64(limit)-1).Result()
+		found, err := s.known(ctx, shard, class, limit)
 		if err != nil {
 			return nil, readError("list buckets of class "+class, err)
 		}
@@ -97,8 +98,31 @@ func (s Buckets) List(ctx context.Context, class string, limit int) ([]Bucket, e
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Bucket) int {
-		return cmp.Or(-cmp.Compare(a.Level, b.Level), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(-cmp.Compare(min(1, len(a.Sick)), min(1, len(b.Sick))), -cmp.Compare(a.Level, b.Level), cmp.Compare(a.Key, b.Key))
 	})
+	return list[:min(limit, len(list))], nil
+}
+
+// known lists up to limit buckets of a class in one shard: those that were set aside as sick, which stand in no index, and
+// those that are due first.
+func (s Buckets) known(ctx context.Context, shard int, class string, limit int) ([]redis.Z, error) {
+	pipe := s.c.rdb.Pipeline()
+	sick := pipe.HKeys(ctx, s.c.tags[shard]+":sick")
+	due := pipe.ZRangeWithScores(ctx, s.c.key(shard, "due", class), 0, int64(limit)-1)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	var list []redis.Z
+	for _, name := range sick.Val() {
+		if strings.HasPrefix(name, class+"/") {
+			list = append(list, redis.Z{Member: name})
+		}
+	}
+	for _, z := range due.Val() {
+		if !slices.Contains(sick.Val(), fmt.Sprint(z.Member)) {
+			list = append(list, z)
+		}
+	}
 	return list[:min(limit, len(list))], nil
 }
 

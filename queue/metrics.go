@@ -102,6 +102,7 @@ func (s scripts) names() map[string]string {
 	for name, script := range map[string]*redis.Script{
 		"admit": s.admit, "depart": s.depart, "start": s.start, "settle": s.settle, "reclaim": s.reclaim,
 		"bucket": s.bucket, "class": s.class, "job": s.job, "audit": s.audit,
+		"collect": newCollectScript(),
 	} {
 		names[script.Hash()] = name
 	}

@@ -206,6 +206,27 @@ func TestCollectorWithoutRedis(t *testing.T) {
 	expect(t, reg, "spout_collect_up{} 0", "spout_collect_up", "spout_class_level")
 }
 
+// A scrape is timed like every other script.
+func TestCollectorIsTimed(t *testing.T) {
+	t.Parallel()
+	c, reg := measured(t, redistest.Start(t).Client(t), "")
+	put(t, c, "a", 3, "1/1s")
+	reg.MustRegister(queue.NewCollector(c, nil))
+	_ = gather(t, reg) // Redis learns the script
+	families, err := reg.Gather()
+	must(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "script" && l.GetValue() == "collect" {
+					return
+				}
+			}
+		}
+	}
+	t.Error("collect is not among the scripts that are timed")
+}
+
 // counting counts the commands that a client sends.
 type counting struct{ n atomic.Int64 }
 

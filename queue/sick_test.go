@@ -47,6 +47,10 @@ func TestSickBucket(t *testing.T) {
 		if b, err := c.Buckets().Get(ctx, "c", "good"); err != nil || b.Sick != "" {
 			t.Errorf("good bucket: %+v, %v", b, err)
 		}
+		admit(t, c, newJob("c", "good", "3"))
+		if list, err := c.Buckets().List(ctx, "c", 2); err != nil || len(list) != 2 || list[0].Key != "bad" || list[0].Sick == "" || list[1].Key != "good" {
+			t.Errorf("buckets %+v, %v; want the sick one before the fullest", list, err)
+		}
 		mend(t, c, rdb)
 		admit(t, c, newJob("c", "bad", "new"))
 		if ids := departAll(t, c); !slices.Equal(ids, []string{"new"}) {

@@ -16,9 +16,9 @@ import (
 
 func bucketList(p *command.Program) *cli.Command {
 	return p.Command(command.Command{
-		Name: "ls", Usage: "list the buckets of a class, or of all classes, the fullest first",
+		Name: "ls", Usage: "list the buckets of a class, or of all classes, sick ones and then the fullest first",
 		Args: "[CLASS]", Most: 1,
-		Description: `Listed are buckets that have jobs, are paused or draining, or must still remember their last departure; all others are
+		Description: `Listed are buckets that have jobs, are sick, paused or draining, or must still remember their last departure; all others are
 empty. State tells what closes a bucket: paused, draining (it admits nothing more), held until a time, sick (broken, and why).
 Out is there for classes that bound it: max_in_flight, or retry.order hold.`,
 		Flags: []cli.Flag{
@@ -57,7 +57,8 @@ func runBucketList(ctx context.Context, s *command.Session) error {
 		buckets = append(buckets, some...)
 	}
 	slices.SortStableFunc(buckets, func(a, b queue.Bucket) int {
-		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(min(1, len(b.Sick)), min(1, len(a.Sick))), cmp.Compare(b.Level, a.Level), cmp.Compare(a.Class, b.Class),
+			cmp.Compare(a.Key, b.Key))
 	})
 	if more := len(buckets) - limit; more > 0 {
 		buckets = buckets[:limit]

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -54,8 +55,14 @@ func runTop(ctx context.Context, s *command.Session) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for round := 1; ; round++ {
-		if err := t.show(ctx); err != nil && ctx.Err() == nil {
+		err := t.show(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && (round == 1 || round == rounds || !isAway(err)):
 			return err
+		case err != nil: // who looks on wants to see Redis come back
+			s.Log.LogAttrs(ctx, slog.LevelWarn, "redis does not answer; it is asked again", slog.Any("error", err))
 		}
 		if round == rounds {
 			return nil
@@ -66,6 +73,11 @@ func runTop(ctx context.Context, s *command.Session) error {
 			return nil
 		}
 	}
+}
+
+// isAway tells that Redis did not answer.
+func isAway(err error) bool {
+	return errors.Is(err, queue.ErrUnavailable) || errors.Is(err, queue.ErrUnknown)
 }
 
 // top remembers what the rounds before have seen.
@@ -109,8 +121,30 @@ func (t *top) show(ctx context.Context) error {
 	if err := answer.List(answer.NewPrinter(&b, t.s.JSON()), rows, topColumns(now)...); err != nil {
 		return err
 	}
-	_, err = t.s.Stdout.Write(b.Bytes()) // at once, so that it does not flicker
+	_, err = t.s.Stdout.Write(t.fit(b.Bytes())) // at once, so that it does not flicker
 	return err
+}
+
+// fit keeps to what the terminal has room for.
+func (t *top) fit(text []byte) []byte {
+	width, height, ok := command.TerminalSize(t.s.Stdout)
+	if !ok || t.s.JSON() {
+		return text
+	}
+	return []byte(cut(string(text), width, height))
+}
+
+// cut shortens a table: a wrapped line tears it, and a scrolled one takes its head away. The first line, which says how all
+// classes stand, may wrap, and the last one is the cursor's.
+func cut(text string, width, height int) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	lines = lines[:min(len(lines), max(3, height-2))]
+	for i, line := range lines {
+		if runes := []rune(line); i > 0 && len(runes) > width {
+			lines[i] = string(runes[:width-1]) + "…"
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // fullest lists the buckets with the highest share of their capacity in use.

@@ -66,6 +66,7 @@ func TestWrongOptions(t *testing.T) {
 		{[]string{"run", "--secrets-dir", "/nonexistent"}, 64, "option --secrets-dir: stat /nonexistent: no such file"},
 		{[]string{"run", "--secrets-dir", "run.go"}, 64, "option --secrets-dir: run.go is no directory"},
 		{[]string{"run", "--redis", "http://x"}, 64, "redis"},
+		{[]string{"run", "--collect"}, 64, "option --collect: it shows nothing without --ops-addr"},
 		{[]string{"run", "--unknown"}, 64, "unknown"},
 	} {
 		status, _, stderr := call(t.Context(), nothing, test.args...)

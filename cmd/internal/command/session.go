@@ -142,6 +142,16 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// TerminalSize is how many columns and lines a terminal has; false when it is none, or does not tell.
+func TerminalSize(stream any) (columns, lines int, ok bool) {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return 0, 0, false
+	}
+	columns, lines, err := term.GetSize(int(f.Fd()))
+	return columns, lines, err == nil && columns > 0 && lines > 0
+}
+
 // version is what the build recorded of itself.
 func version() string {
 	info, ok := debug.ReadBuildInfo()

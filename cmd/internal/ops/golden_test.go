@@ -35,7 +35,7 @@ func (n *names) Register(c prometheus.Collector) error {
 
 func (n *names) Unregister(prometheus.Collector) bool { return false }
 
-var descText = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*)",(?: unit: "[^"]*",)? constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
+var descText = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*?)",(?: unit: "[^"]*",)? constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
 
 func (n *names) MustRegister(collectors ...prometheus.Collector) {
 	for _, c := range collectors {

@@ -54,12 +54,15 @@ var errStarting = errors.New("starting")
 
 // Open begins to serve, so that a program that waits for Redis is seen to be live and not ready.
 func Open(ctx context.Context, s *command.Session, program string) (*Ops, error) {
+	addr := s.Flags.String("ops-addr")
+	if addr == "" && s.Flags.Bool("collect") { // only workers have it
+		return nil, s.Wrong("collect", errors.New("it shows nothing without --ops-addr"))
+	}
 	traced, err := tracing.Open(ctx, s.Getenv, program, s.Log)
 	if err != nil {
 		return nil, &exit.Error{Status: exit.Config, Err: err}
 	}
 	o := &Ops{log: s.Log, notify: func() {}, Trace: traced}
-	addr := s.Flags.String("ops-addr")
 	if addr != "" {
 		o.Registry = newRegistry(program)
 		if o.server, err = listen(ctx, addr, s.Flags.Bool("ops-debug"), o, s.Level); err != nil {

@@ -96,10 +96,15 @@ func Tell(waited, held, late time.Duration) Wait {
 	return Wait{Bucket: waited - late - held, Hold: held, Worker: late}
 }
 
-// String is as in "41.2 s = 38.0 bucket + 3.2 hold + 0.0 worker".
+// String is as in "41.2 s = 38.0 bucket + 3.2 hold + 0.0 worker". It is where one part ends and the next begins that is
+// rounded, so that the parts always add up.
 func (w Wait) String() string {
+	const tenth = 100 * time.Millisecond
+	bucket := w.Bucket.Round(tenth)
+	hold := (w.Bucket + w.Hold).Round(tenth)
+	all := (w.Bucket + w.Hold + w.Worker).Round(tenth)
 	return fmt.Sprintf("%.1f s = %.1f bucket + %.1f hold + %.1f worker",
-		(w.Bucket + w.Hold + w.Worker).Seconds(), w.Bucket.Seconds(), w.Hold.Seconds(), w.Worker.Seconds())
+		all.Seconds(), bucket.Seconds(), (hold - bucket).Seconds(), (all - hold).Seconds())
 }
 
 // Request begins the span of an outbound call, which takes its context along. end is told the answer, or that there was

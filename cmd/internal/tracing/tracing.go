@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"time"
 
@@ -38,7 +39,8 @@ func Off() *Tracing {
 
 // Open reads the standard variables: OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT turn traces on, or
 // OTEL_TRACES_EXPORTER=otlp, which means a collector on this machine. OTEL_SDK_DISABLED=true and OTEL_TRACES_EXPORTER=none keep
-// them off. The libraries read the rest of them by themselves. Traces that cannot be sent are told to log and dropped.
+// them off. The libraries read the rest of them by themselves. Traces that cannot be sent are dropped, and log
+// is told of that once a minute.
 func Open(ctx context.Context, getenv func(string) string, program string, log *slog.Logger) (*Tracing, error) {
 	wanted, err := wanted(getenv)
 	if err != nil || !wanted {
@@ -48,11 +50,15 @@ func Open(ctx context.Context, getenv func(string) string, program string, log *
 	if err != nil {
 		return Off(), fmt.Errorf("send traces: %w", err)
 	}
-	// The libraries know only one place for this, for the whole process.
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		log.LogAttrs(ctx, slog.LevelWarn, "traces could not be sent", slog.Any("error", err))
-	}))
-	return New(program, sdktrace.NewBatchSpanProcessor(exporter))
+	lost := newLosses(log)
+	otel.SetErrorHandler(lost) // the libraries know only one place for this, for the whole process
+	t, err := New(program, sdktrace.NewBatchSpanProcessor(exporter))
+	if err != nil {
+		return t, err
+	}
+	shutdown := t.close
+	t.close = func(ctx context.Context) error { return errors.Join(shutdown(ctx), lost.untold()) }
+	return t, nil
 }
 
 // wanted tells whether traces are asked for, and what of it cannot be had.
@@ -67,6 +73,11 @@ func wanted(getenv func(string) string) (bool, error) {
 	case exporter == "" && !endpoint:
 		return false, nil
 	}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
+		if text := getenv(name); text != "" && !isAddress(text) {
+			return false, fmt.Errorf("%s is no address such as http://127.0.0.1:4318", name)
+		}
+	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		if protocol := getenv(name); protocol != "" {
 			if !strings.HasPrefix(protocol, "http/") {
@@ -76,6 +87,12 @@ func wanted(getenv func(string) string) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// isAddress keeps off what the libraries would take and never reach.
+func isAddress(text string) bool {
+	to, err := url.Parse(text)
+	return err == nil && (to.Scheme == "http" || to.Scheme == "https") && to.Host != ""
 }
 
 // New makes spans for a processor. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say what the program is called,

@@ -262,6 +262,7 @@ func TestTell(t *testing.T) {
 		{41200 * time.Millisecond, 3200 * time.Millisecond, 0, "41.2 s = 38.0 bucket + 3.2 hold + 0.0 worker"},
 		{time.Second, 0, 300 * time.Millisecond, "1.0 s = 0.7 bucket + 0.0 hold + 0.3 worker"},
 		{time.Second, 5 * time.Second, 300 * time.Millisecond, "1.0 s = 0.0 bucket + 0.7 hold + 0.3 worker"},
+		{160 * time.Millisecond, 40 * time.Millisecond, 40 * time.Millisecond, "0.2 s = 0.1 bucket + 0.0 hold + 0.1 worker"},
 		{0, 0, -time.Millisecond, "0.0 s = 0.0 bucket + 0.0 hold + 0.0 worker"},
 	} {
 		if got := tracing.Tell(test.waited, test.held, test.late).String(); got != test.want {
@@ -283,6 +284,9 @@ func TestOnlyWhenAsked(t *testing.T) {
 		{"OTEL_TRACES_EXPORTER=otlp", true, ""},
 		{"OTEL_TRACES_EXPORTER=none OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1", false, ""},
 		{"OTEL_SDK_DISABLED=true OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1", false, ""},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318", false, "OTEL_EXPORTER_OTLP_ENDPOINT is no address"},
+		{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http:///v1/traces", false, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is no address"},
+		{"OTEL_TRACES_EXPORTER=none OTEL_EXPORTER_OTLP_ENDPOINT=nonsense", false, ""},
 		{"OTEL_TRACES_EXPORTER=zipkin", false, `OTEL_TRACES_EXPORTER is "zipkin"`},
 		{"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1 OTEL_EXPORTER_OTLP_PROTOCOL=grpc", false, "only http/protobuf is known"},
 	} {
