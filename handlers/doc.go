@@ -5,7 +5,7 @@
 // error decides what becomes of the attempt. [Mux] picks the handler by the exact
 // type name; [HTTPCall] is the handler of the type [HTTPCallType], which calls an
 // HTTP service once per attempt. [Webhook] sends signed messages, [Callbacks] tells of
-// calls that are done, [NATSPublish] publishes, [Exec] runs programs. [Transport] is on
+// calls that are done or dead, [NATSPublish] publishes, [Exec] runs programs. [Transport] is on
 // the other side: it sends the requests of a client of net/http as jobs.
 //
 // # What a task carries

@@ -79,6 +79,7 @@ func TestBadPayloadFailsForGood(t *testing.T) {
 		`{` + u + `,"accept":"3xx"}`:     `field "accept": neither "2xx" nor "any"`,
 		`{` + u + `,"accept":true}`:      `field "accept": must be a string`,
 		`{` + u + `,"headers":{"a":"{{secret:A}}"}}`: `a secret that is not written {{secret:name}}`,
+		`{` + u + `,"headers":{"a":"{{ secret:a }}"}}`: `a secret that is not written {{secret:name}}`,
 		`{` + u + `,"body":{}}`:                      `field "body": must be a string`,
 		`{` + u + `,"body":"","body_base64":""}`:     "not both",
 		`{` + u + `,"body_base64":"AP8"}`:            "not valid base64",

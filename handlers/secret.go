@@ -37,7 +37,8 @@ var (
 	placeholder = regexp.MustCompile(`\{\{secret:([a-z0-9][a-z0-9_-]{0,63})\}\}`)
 )
 
-const placeholderStart = "{{secret:"
+// meant is the beginning of what somebody takes for a placeholder, who would wonder why it is sent as it is.
+var meant = regexp.MustCompile(`(?i)\{\{\s*secret\b`)
 
 // Lookup returns the value of a secret, without the line break that a file may end with. No error has the value in it.
 func (s Secrets) Lookup(name string) (string, error) {
@@ -106,7 +107,7 @@ func checkPlaceholders(value string) error {
 	switch {
 	case found > maxSecrets:
 		return fmt.Errorf("more than %d secrets", maxSecrets)
-	case strings.Count(value, placeholderStart) != found:
+	case len(meant.FindAllStringIndex(value, -1)) != found:
 		return errors.New("a secret that is not written {{secret:name}}, the name being [a-z0-9][a-z0-9_-]{0,63}")
 	}
 	return nil
@@ -116,7 +117,7 @@ func checkPlaceholders(value string) error {
 // does not have is a failed attempt, since it can be mended.
 func (t target) resolve(c *call, secrets Secrets) error {
 	for name, values := range c.header {
-		if !strings.Contains(values[0], placeholderStart) {
+		if !placeholder.MatchString(values[0]) {
 			continue
 		}
 		if c.url.Scheme != "https" && !slices.Contains(t.schemes, c.url.Scheme) {

@@ -28,6 +28,8 @@ func (a Adapt) validate(rate Rate) error {
 	}
 	low, high := a.shares(rate)
 	switch {
+	case a.Min == Rate{}:
+		return errors.New("adapt needs min, the rate that a bucket keeps however often it is refused")
 	case a.Min.validate() != nil:
 		return fmt.Errorf("adapt.min: %w", a.Min.validate())
 	case a.Max != Rate{} && a.Max.validate() != nil:

@@ -94,10 +94,16 @@ func (h HTTP) setting() string {
 
 var secretName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
+// isHost refuses what no url of a job could ever match: an entry that only looks as if it let something through.
+func isHost(s string) bool {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("/@*?", r) }
+	return s != "" && s[0] != '.' && !strings.ContainsFunc(s, odd)
+}
+
 // validate reports what is out of its range to check.
 func (h HTTP) validate(check func(ok bool, format string, args ...any)) {
 	for _, host := range h.Hosts {
-		check(host != "" && !strings.ContainsAny(host, "/ @\r\n\t"), "http.hosts: %q is not a host or host:port", clip(host))
+		check(isHost(host), "http.hosts: %q is not a host or host:port; there are no wildcards, and other than ASCII is written as xn--", clip(host))
 	}
 	for _, scheme := range h.Schemes {
 		check(scheme == "http" || scheme == "https", "http.schemes: %q is neither http nor https", clip(scheme))

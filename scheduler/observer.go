@@ -87,6 +87,8 @@ type End struct {
 	Result []byte
 	// Hold is for how long the called service asked to be left alone, when the Outcome is [queue.Held].
 	Hold time.Duration
+	// HoldClass: that is for all buckets of the class.
+	HoldClass bool
 	// Error is what it returned, as it is kept with the job.
 	Error string
 	// Reason says why the job went back when the Outcome is [queue.Back].
@@ -207,7 +209,7 @@ func (o observers) watch(ctx context.Context, a *attempt) (context.Context, func
 	}
 	ctx = o.started(ctx, seen)
 	return ctx, func(v queue.Verdict) {
-		e := End{Outcome: v.Outcome, Run: time.Since(began), Hold: v.Hold, Error: v.Error, Result: v.Result}
+		e := End{Outcome: v.Outcome, Run: time.Since(began), Hold: v.Hold, HoldClass: v.HoldClass, Error: v.Error, Result: v.Result}
 		if v.Outcome == queue.Back {
 			e.Reason = ReturnedStop
 			if v.Stale {

@@ -16,7 +16,8 @@ func jobGet(p *command.Program) *cli.Command {
 	return p.Command(command.Command{
 		Name: "get", Usage: "show the life of one job: where it is, its attempts, its result", Args: "REF", Least: 1, Most: 1,
 		Description: `The ref of a job is in its receipt and in job ls. A job that has ended is known for the retention of its class, a dead
-one until it goes round again or is removed; after that, only what the dedup of its class remembers. Of each attempt that
+one until it goes round again or is removed; after that, only what the dedup of its class remembers. The estimated start is
+what its receipt told; when the bucket of a job that waits is closed now, it says until when and why. Of each attempt that
 ended it tells when it departed, how much later than due it started (lateness), and what became of it; the last 100 are kept.`,
 		Run: func(ctx context.Context, s *command.Session) error {
 			client, err := s.Open(ctx)
@@ -27,14 +28,33 @@ ended it tells when it departed, how much later than due it started (lateness), 
 			if err != nil {
 				return err
 			}
-			return showJob(s.Printer, job)
+			closed, err := whyItWaits(ctx, client, job)
+			if err != nil {
+				return err
+			}
+			return showJob(s.Printer, job, closed)
 		},
 	})
 }
 
+// whyItWaits is the status of the bucket that a job waits in, when that is not open.
+func whyItWaits(ctx context.Context, client *queue.Client, job queue.JobState) (string, error) {
+	if job.State != queue.Line && job.State != queue.Later {
+		return "", nil
+	}
+	bucket, err := client.Buckets().Get(ctx, job.Class, job.Key)
+	if errors.Is(err, queue.ErrUnknownClass) { // a class can be removed while a job of it is looked at
+		return "", nil
+	}
+	if status := bucketStatus(bucket); status != orOpen(nil) {
+		return status, err
+	}
+	return "", err
+}
+
 // showJob prints the fields of a job and, for people, its attempts below them.
-func showJob(p *answer.Printer, job queue.JobState) error {
-	if err := answer.One(p, job, jobColumns()...); err != nil || p.JSON() || len(job.History) == 0 {
+func showJob(p *answer.Printer, job queue.JobState, closed string) error {
+	if err := answer.One(p, job, jobColumns(closed)...); err != nil || p.JSON() || len(job.History) == 0 {
 		return err
 	}
 	title := p.Linef("")
@@ -44,12 +64,13 @@ func showJob(p *answer.Printer, job queue.JobState) error {
 	return cmp.Or(title, answer.List(p, job.History, attemptColumns()...))
 }
 
-func jobColumns() []jobColumn {
+func jobColumns(closed string) []jobColumn {
 	return append(nameColumns(),
 		jobColumn{Name: "state", Cell: jobStatus},
 		jobColumn{Name: "position", Cell: func(j queue.JobState) any { return orNothing(j.Position) }},
 		jobColumn{Name: "admitted", Cell: func(j queue.JobState) any { return moment(j.AdmittedAt) }},
 		jobColumn{Name: "estimated start", Cell: func(j queue.JobState) any { return moment(j.EstimatedStart) }},
+		jobColumn{Name: "bucket is", Cell: func(queue.JobState) any { return closed }},
 		jobColumn{Name: "not before", Cell: func(j queue.JobState) any { return moment(j.NotBefore) }},
 		jobColumn{Name: "expires", Cell: func(j queue.JobState) any { return moment(j.ExpiresAt) }},
 		jobColumn{Name: "worker", Cell: func(j queue.JobState) any { return j.Worker }},

@@ -31,7 +31,7 @@ func TestShowJob(t *testing.T) {
 		},
 	}
 	var b strings.Builder
-	if err := showJob(answer.NewPrinter(&b, false), job); err != nil {
+	if err := showJob(answer.NewPrinter(&b, false), job, ""); err != nil {
 		t.Fatal(err)
 	}
 	want := `ref              0-x
@@ -58,7 +58,7 @@ ATTEMPT  DEPARTED                     LATENESS  STARTED                      END
 	job.State, job.Cancelling, job.Result = queue.Out, true, nil
 	job.History = job.History[1:]
 	b.Reset()
-	if err := showJob(answer.NewPrinter(&b, false), job); err != nil {
+	if err := showJob(answer.NewPrinter(&b, false), job, ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"\nstate            out, told to end\n", "\n\nthe first 1 attempts are not kept\nATTEMPT "} {
@@ -67,7 +67,7 @@ ATTEMPT  DEPARTED                     LATENESS  STARTED                      END
 		}
 	}
 	b.Reset()
-	if err := showJob(answer.NewPrinter(&b, true), job); err != nil || strings.Count(b.String(), "\n") != 1 || !json.Valid([]byte(b.String())) {
+	if err := showJob(answer.NewPrinter(&b, true), job, ""); err != nil || strings.Count(b.String(), "\n") != 1 || !json.Valid([]byte(b.String())) {
 		t.Errorf("a program reads\n%s%v", b.String(), err)
 	}
 }

@@ -74,9 +74,13 @@ func TestRunsEveryType(t *testing.T) {
 		t.Fatal(err)
 	}
 	hooks := make(chan http.Header, 1)
-	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/hook" {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/hook":
 			hooks <- r.Header
+		case r.Header.Get("Spout-Attempt") == "1":
+			w.Header().Set("Retry-After-Ms", "50")
+			w.WriteHeader(http.StatusTooManyRequests)
 		}
 	}))
 	defer upstream.Close()
@@ -135,6 +139,33 @@ func TestRunsEveryType(t *testing.T) {
 	done("webhook:send", object{"url": upstream.URL + "/hook", "secret": "partner-a", "body": object{"type": "news"}})
 	if diff := cmp.Diff("v1,", (<-hooks).Get("webhook-signature")[:3]); diff != "" {
 		t.Error(diff)
+	}
+	done("http:call", object{"url": upstream.URL})
+	checkHeld(t, tales)
+}
+
+// checkHeld waits for the event of a hold, which tells why and until when.
+func checkHeld(t *testing.T, tales *nats.Subscription) {
+	t.Helper()
+	for {
+		m, err := tales.NextMsgWithContext(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(m.Subject, ".held") {
+			continue
+		}
+		var told struct {
+			Error string
+			Until time.Time
+		}
+		if err := json.Unmarshal(m.Data, &told); err != nil {
+			t.Fatal(err)
+		}
+		if now := time.Now(); !strings.Contains(told.Error, "429") || told.Until.Before(now.Add(-time.Minute)) || told.Until.After(now.Add(time.Minute)) {
+			t.Errorf("told %s", m.Data)
+		}
+		return
 	}
 }
 

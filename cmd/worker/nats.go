@@ -127,7 +127,8 @@ func (t *told) observer() scheduler.Observer {
 			case queue.Stopped:
 				tell(a, events.Event{What: events.Cancelled, Error: e.Error, Final: true})
 			case queue.Held:
-				tell(a, events.Event{What: events.Held, Error: e.Error})
+				until := a.Started.Add(e.Run + e.Hold) // by the server's clock, as everywhere
+				tell(a, events.Event{What: events.Held, Error: e.Error, Until: until, WholeClass: e.HoldClass})
 			case queue.Back: // it goes on where it was
 			}
 		},

@@ -1,5 +1,5 @@
 // Handler shows a worker with a job type of its own that does all that a handler can do: it heeds its deadline, answers with
-// a result, and says which failures are for good and when others may be tried again.
+// a result, and says which failures are for good, which others may be tried again, and when its service wants to be left alone.
 package main
 
 import (
@@ -49,7 +49,8 @@ func (r reserve) ProcessTask(ctx context.Context, task *asynq.Task) error {
 	}
 	number, err := r.warehouse.Reserve(ctx, task.Headers()["Spout-Ref"], o) // ctx ends at the class's timeout
 	if busy, ok := errors.AsType[*busyError](err); ok {
-		return &handlers.RetryAfterError{Err: err, After: time.Until(busy.until)}
+		// Not a failure: the job is the first to leave when the hold of its bucket ends.
+		return &handlers.HoldError{Err: err, For: max(time.Until(busy.until), time.Millisecond)}
 	}
 	if err != nil {
 		return err // tried again after the class's backoff, when the bucket lets it out

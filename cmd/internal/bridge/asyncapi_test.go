@@ -173,6 +173,8 @@ func TestAsyncAPIResult(t *testing.T) {
 	for _, e := range []events.Event{
 		{What: events.Started, Class: "calls", Key: "k", ID: "a.b", Ref: "0-x", Attempt: 1},
 		{What: events.Failed, Class: "calls", Key: "k", ID: "a.b", Ref: "0-x", Attempt: 1, Error: "no"},
+		{What: events.Held, Class: "calls", Key: "k", ID: "a.b", Ref: "0-x", Attempt: 1, Error: "no", Until: time.Now(), WholeClass: true},
+		{What: events.Dropped, Class: "calls", Key: "k", ID: "5", Ref: "0-x", Final: true},
 		{What: events.Done, Class: "calls", Key: "k", ID: "a.b", Ref: "0-x", Attempt: 2, Final: true, Result: []byte(`{"status":200}`)},
 		{What: events.Done, Class: "calls", Key: "k", ID: "2", Ref: "0-x", Attempt: 2, Final: true, Result: []byte("plain")},
 		{What: events.Dead, Class: "calls", Key: "k", ID: "3", Ref: "0-x", Attempt: 5, Final: true, Error: "no"},
@@ -184,7 +186,7 @@ func TestAsyncAPIResult(t *testing.T) {
 	for _, m := range sent {
 		a.message(a.of(m.Subject), m, "headers")
 	}
-	if len(sent) != 10 {
+	if len(sent) != 13 {
 		t.Errorf("%d messages", len(sent))
 	}
 }

@@ -131,7 +131,7 @@ func TestParseRefuses(t *testing.T) {
 		{"overflow list", "classes:\n  a: {" + ok + ", overflow: [reject]}", []string{"overflow is not a single value"}},
 		{"pace", "classes:\n  a: {" + ok + ", pace: exact}", []string{`pace "exact" is neither normal nor strict`}},
 		{"adapt", "classes:\n  a: {" + ok + ", adapt: {min: 2/1s}}", []string{"adapt.min is above what the rate may be"}},
-		{"adapt without min", "classes:\n  a: {" + ok + ", adapt: {max: 1/2s}}", []string{"adapt.min: rate 0/0s: limit and period must be above zero"}},
+		{"adapt without min", "classes:\n  a: {" + ok + ", adapt: {max: 1/2s}}", []string{"adapt needs min, the rate that"}},
 		{"retention", "classes:\n  a: {" + ok + ", retention: -1s}", []string{"retention -1s is not between 0s and 8760h0m0s"}},
 		{"max_crashes", "classes:\n  a: {" + ok + ", max_crashes: 0}", []string{"max_crashes 0 is not between 1 and 100"}},
 		{"ack", "classes:\n  a: {" + ok + ", ack: replicated(17)}", []string{`ack "replicated(17)" is none of memory, fsynced and replicated(n)`}},
@@ -201,6 +201,10 @@ func TestParseRefuses(t *testing.T) {
 		},
 		{"http ports", "classes:\n  a: {" + ok + ", http: {ports: [x]}}", []string{`http.ports: "x" is not a whole number`}},
 		{"http port", "classes:\n  a: {" + ok + ", http: {ports: 80}}", []string{`http.ports is not a list`}},
+		{"http hosts that match nothing", "classes:\n  a: {" + ok + `, http: {hosts: ["*.example.com", ".example.com", "bücher.example"]}}`, []string{
+			`http.hosts: "*.example.com" is not a host or host:port; there are no wildcards`, `http.hosts: ".example.com" is not a host`,
+			`http.hosts: "bücher.example" is not a host`,
+		}},
 		{"http host", "classes:\n  a: {" + ok + ", http: {hosts: ['http://x']}}", []string{`http.hosts: "http://x" is not a host or host:port`}},
 		{
 			"several", "classes:\n  a: {capacity: 0, rate: x}\n  b: {capacity: 1}",

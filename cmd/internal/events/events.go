@@ -37,7 +37,9 @@ type Event struct {
 	At         time.Time // zero is now
 	Attempt    int       // 1 for the first
 	Reason     string    // of a rejection
-	Error      string    // of an attempt, or of a job that is dead or cancelled
+	Error      string    // of an attempt, or of a job that is dead or cancelled; why it is held
+	Until      time.Time // when a hold ends
+	WholeClass bool      // the hold is for all buckets of the class
 	// Result is what the handler of a done job wrote. With Final it goes to who waits for it.
 	Result []byte
 	// Final: the job has ended, and who waits for its result is told.
@@ -156,9 +158,11 @@ func (p *Publisher) data(e *Event, result bool) []byte {
 		Attempt int             `json:"attempt,omitempty"`
 		Reason  string          `json:"reason,omitempty"`
 		Error   string          `json:"error,omitempty"`
+		Until   time.Time       `json:"until,omitzero"`
+		Whole   bool            `json:"whole_class,omitempty"`
 		Result  json.RawMessage `json:"result,omitempty"`
 		Text    string          `json:"result_text,omitempty"`
-	}{Class: e.Class, Key: e.Key, ID: e.ID, Ref: e.Ref, Attempt: e.Attempt, Reason: e.Reason, Error: e.Error}
+	}{Class: e.Class, Key: e.Key, ID: e.ID, Ref: e.Ref, Attempt: e.Attempt, Reason: e.Reason, Error: e.Error, Until: e.Until.UTC(), Whole: e.WholeClass}
 	if result {
 		shape.State = e.What
 		if json.Valid(e.Result) {
