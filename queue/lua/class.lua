@@ -24,7 +24,7 @@ local function mark_special(special)
   for field, usual in pairs(USUAL) do
     special = special or (call('HGET', key, field) or usual) ~= usual
   end
-  if special then call('HSET', key, 'special', '1') else call('HDEL', key, 'special') end
+  call('HSET', key, 'special', special and '1' or '0')
 end
 
 if op == 'put' then

@@ -105,7 +105,7 @@ local function class(name)
       draining = v[15],
       retention = 0, order = 'park', bound = 0, max_crashes = 3, ack = 'memory', -- see particular
     }
-    if v[16] then particular(c) end
+    if v[16] ~= '0' then particular(c) end -- a class that an earlier build stored does not say
   else
     c = false
   end
