@@ -116,4 +116,4 @@ explore:
 # The end-to-end tests run alone: they measure when calls arrive.
 race:
 	go test -race -timeout 15m $$(go list ./... | grep -v '/e2e$$')
-	go test -race -timeout 10m ./e2e
+	go test -race -timeout 15m ./e2e
