@@ -56,11 +56,11 @@ func seconds(name, help string, buckets ...float64) prometheus.HistogramOpts {
 }
 
 // observe counts one answer to a submission. A nil Metrics does nothing.
-func (m *Metrics) observe(door, class string, began time.Time, receipt *Receipt, err error) {
+func (m *Metrics) observe(door, class string, began time.Time, status Status, err error) {
 	if m == nil {
 		return
 	}
-	result := string(receipt.Status)
+	result := string(status)
 	if err != nil {
 		result = string(ReasonOf(err))
 	}

@@ -17,14 +17,22 @@ import (
 // [ErrUnknownClass], [ErrConflict], [ErrDraining], [ErrUnfit] (Redis cannot confirm the ack that is asked for),
 // [ErrUnavailable] (nothing was sent or done) or [ErrUnknown] (sent, and no reply: repeat
 // with the id in the returned receipt, which is set whenever the job was valid). It returns when ctx ends.
-func (c *Client) Submit(ctx context.Context, job Job) (receipt Receipt, err error) {
+func (c *Client) Submit(ctx context.Context, job Job) (Receipt, error) {
+	if c.metrics == nil {
+		return c.submit(ctx, job)
+	}
 	began := time.Now()
-	defer func() { c.metrics.observe(c.entrance, job.Class, began, &receipt, err) }()
+	receipt, err := c.submit(ctx, job)
+	c.metrics.observe(c.entrance, job.Class, began, receipt.Status, err)
+	return receipt, err
+}
+
+func (c *Client) submit(ctx context.Context, job Job) (Receipt, error) {
 	s, err := c.prepare(&job)
 	if err != nil {
 		return Receipt{ID: job.ID}, err
 	}
-	receipt, err = c.door(s).submit(ctx, s)
+	receipt, err := c.door(s).submit(ctx, s)
 	if need, ok := errors.AsType[*ackError](err); ok { // by the class, which this client did not know
 		c.acks.learn(job.Class, need.ack)
 		s.ack = need.ack
@@ -47,7 +55,7 @@ func (c *Client) SubmitMany(ctx context.Context, jobs []Job) []Result {
 	results := make([]Result, len(jobs))
 	defer func() {
 		for i := range results {
-			c.metrics.observe(c.entrance, jobs[i].Class, began, &results[i].Receipt, results[i].Err)
+			c.metrics.observe(c.entrance, jobs[i].Class, began, results[i].Receipt.Status, results[i].Err)
 		}
 	}()
 	all := make([]submission, len(jobs))
