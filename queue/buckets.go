@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +42,26 @@ type Bucket struct {
 	Out int
 	// Sick says why workers set the bucket aside; resume it when that is mended.
 	Sick string
+	// Overflowed counts the submissions that found it full, since it was last empty and forgotten.
+	Overflowed int64
+	// At is the server's time of all this, and Interval the bucket's T then: that of the class's rate, or of what it adapted to.
+	At       time.Time
+	Interval time.Duration
+}
+
+// StartOf estimates, as of At, when the job at a position of the line starts, 1 for the next to leave: what the outflow law
+// gives if the bucket is drained at its rate. Zero for a paused bucket, where nobody can tell, and for positions below 1.
+func (b Bucket) StartOf(position int) time.Time {
+	if b.Paused || position < 1 {
+		return time.Time{}
+	}
+	next := b.At
+	for _, t := range []time.Time{b.Due, b.Hold} {
+		if t.After(next) {
+			next = t
+		}
+	}
+	return next.Add(time.Duration(position-1) * b.Interval)
 }
 
 // Name is class/key.
@@ -70,17 +89,17 @@ func (b Bucket) MarshalJSON() ([]byte, error) {
 		Draining   bool     `json:"draining,omitempty"`
 		Out        *int     `json:"out,omitempty"`
 		Sick       string   `json:"sick,omitempty"`
+		Overflowed int64    `json:"overflowed,omitempty"`
 	}{
 		b.Class, b.Key, b.Level, b.Capacity, b.Line, b.Later, b.Rate, shownTime(b.Due), shownTime(b.Hold), b.HoldReason, b.Adapted,
-		b.Paused, b.Draining, out, b.Sick,
+		b.Paused, b.Draining, out, b.Sick, b.Overflowed,
 	})
 }
 
 // List reads up to limit buckets of a class, the fullest first after those that are sick. Looked at are, in each shard, up to
 // limit that are sick, have jobs, remember a slot or are paused: sick ones, then those due earliest.
 func (s Buckets) List(ctx context.Context, class string, limit int) ([]Bucket, error) {
-	settings, err := s.c.Classes().Get(ctx, class)
-	if err != nil {
+	if _, err := s.c.Classes().Get(ctx, class); err != nil {
 		return nil, err
 	}
 	var list []Bucket
@@ -90,7 +109,7 @@ func (s Buckets) List(ctx context.Context, class string, limit int) ([]Bucket, e
 			return nil, readError("list buckets of class "+class, err)
 		}
 		for part := range slices.Chunk(found, touchMost) {
-			states, err := s.read(ctx, shard, settings, part)
+			states, err := s.states(ctx, shard, part)
 			if err != nil {
 				return nil, err
 			}
@@ -105,22 +124,22 @@ func (s Buckets) List(ctx context.Context, class string, limit int) ([]Bucket, e
 
 // known lists up to limit buckets of a class in one shard: those that were set aside as sick, which stand in no index, and
 // those that are due first.
-func (s Buckets) known(ctx context.Context, shard int, class string, limit int) ([]redis.Z, error) {
+func (s Buckets) known(ctx context.Context, shard int, class string, limit int) ([]string, error) {
 	pipe := s.c.rdb.Pipeline()
 	sick := pipe.HKeys(ctx, s.c.tags[shard]+":sick")
-	due := pipe.ZRangeWithScores(ctx, s.c.key(shard, "due", class), 0, int64(limit)-1)
+	due := pipe.ZRange(ctx, s.c.key(shard, "due", class), 0, int64(limit)-1)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, err
 	}
-	var list []redis.Z
+	var list []string
 	for _, name := range sick.Val() {
 		if strings.HasPrefix(name, class+"/") {
-			list = append(list, redis.Z{Member: name})
+			list = append(list, name)
 		}
 	}
-	for _, z := range due.Val() {
-		if !slices.Contains(sick.Val(), fmt.Sprint(z.Member)) {
-			list = append(list, z)
+	for _, name := range due.Val() {
+		if !slices.Contains(sick.Val(), name) {
+			list = append(list, name)
 		}
 	}
 	return list[:min(limit, len(list))], nil
@@ -131,104 +150,18 @@ func (s Buckets) Get(ctx context.Context, class, key string) (Bucket, error) {
 	if err := CheckKey(key); err != nil {
 		return Bucket{}, err
 	}
-	settings, err := s.c.Classes().Get(ctx, class)
-	if err != nil {
-		return Bucket{}, err
+	if !isClassName(class) {
+		return Bucket{}, fmt.Errorf("%w: %q", ErrUnknownClass, clip(class))
 	}
 	name := class + "/" + key
-	states, err := s.read(ctx, shardOf(name, len(s.c.tags)), settings, []redis.Z{{Member: name}})
+	states, err := s.states(ctx, shardOf(name, len(s.c.tags)), []string{name})
 	if err != nil {
 		return Bucket{}, err
 	}
+	if len(states) == 0 {
+		return Bucket{}, fmt.Errorf("%w: %q", ErrUnknownClass, clip(class))
+	}
 	return states[0], nil
-}
-
-// read gathers the state of some buckets of one shard in one round trip.
-func (s Buckets) read(ctx context.Context, shard int, settings Class, names []redis.Z) ([]Bucket, error) {
-	type calls struct {
-		line, later *redis.IntCmd
-		flight      *redis.IntCmd
-		own         *redis.SliceCmd
-		sick        *redis.StringCmd
-	}
-	pipe := s.c.rdb.Pipeline()
-	clock := pipe.Time(ctx)
-	asked := make([]calls, len(names))
-	for i, z := range names {
-		name := fmt.Sprint(z.Member)
-		asked[i] = calls{
-			pipe.ZCard(ctx, s.c.key(shard, "line", name)),
-			pipe.ZCard(ctx, s.c.key(shard, "later", name)),
-			pipe.SCard(ctx, s.c.key(shard, "flight", name)),
-			pipe.HMGet(ctx, s.c.key(shard, "bucket", name), "slot", "paused", "draining", "hold", "backoff", "hold_reason", "adapted"),
-			pipe.HGet(ctx, s.c.tags[shard]+":sick", name),
-		}
-	}
-	if _, err := pipe.Exec(ctx); err != nil && !isNil(err) && !isReply(err) {
-		return nil, readError("read buckets of class "+settings.Name, err)
-	}
-	states := make([]Bucket, len(names))
-	for i, z := range names {
-		line, later := int(asked[i].line.Val()), int(asked[i].later.Val())
-		states[i] = Bucket{
-			Class: settings.Name, Key: strings.TrimPrefix(fmt.Sprint(z.Member), settings.Name+"/"),
-			Level: line + later, Line: line, Later: later, Capacity: settings.Capacity, Rate: settings.Rate,
-			Paused: settings.Paused, Draining: settings.Draining, Out: -1, Sick: asked[i].sick.Val(),
-		}
-		if settings.bounded() {
-			states[i].Out = int(asked[i].flight.Val())
-		}
-		states[i].readOwn(settings, asked[i].own.Val(), clock.Val())
-	}
-	return states, nil
-}
-
-// readOwn reads the fields of the bucket's own hash.
-func (b *Bucket) readOwn(class Class, own []any, now time.Time) {
-	text := func(i int) string {
-		if i < len(own) {
-			if s, ok := own[i].(string); ok {
-				return s
-			}
-		}
-		return ""
-	}
-	b.Adapted = readAdapted(text(6), class, now)
-	if slot := text(0); slot != "" {
-		b.Due = dueAfter(slot, b.interval(class))
-	}
-	b.Paused = b.Paused || text(1) != ""
-	b.Draining = b.Draining || text(2) != ""
-	backoff, _, _ := strings.Cut(text(4), " ")
-	b.holdUntil(now, parseInt(text(3)), cmp.Or(text(5), "an operator"))
-	b.holdUntil(now, parseInt(backoff), "its head waits out a backoff")
-	b.holdUntil(now, class.Hold.UnixMicro(), class.HoldReason)
-}
-
-// holdUntil notes a hold, if it is the longest.
-func (b *Bucket) holdUntil(now time.Time, until int64, reason string) {
-	if until > now.UnixMicro() && until > b.Hold.UnixMicro() {
-		b.Hold, b.HoldReason = time.UnixMicro(until).UTC(), reason
-	}
-}
-
-// interval of the bucket in microseconds, as it is now.
-func (b *Bucket) interval(class Class) float64 {
-	t := float64(b.Rate.Period.Microseconds()) / float64(b.Rate.Limit)
-	switch _, high := class.Adapt.shares(class.Rate); {
-	case b.Adapted != nil:
-		return t / b.Adapted.Now
-	case class.Adapt.on():
-		return t / high
-	}
-	return t
-}
-
-// dueAfter is slot + T, rounded up to a microsecond.
-func dueAfter(slot string, interval float64) time.Time {
-	whole, decimals, _ := strings.Cut(slot, ".")
-	fraction := float64(parseInt(decimals)) / math.Pow10(len(decimals))
-	return time.UnixMicro(parseInt(whole) + int64(math.Ceil(interval+fraction))).UTC()
 }
 
 // Pause closes a bucket until Resume. Submissions go on until it is full; then nobody can tell a retry-after.
@@ -273,7 +206,7 @@ func (s Buckets) at(ctx context.Context, op string, until int64, class, key stri
 }
 
 func (s Buckets) check(class, key string) error {
-	if !className.MatchString(class) {
+	if !isClassName(class) {
 		return fmt.Errorf("%w: class %q is not [a-z0-9][a-z0-9_-]{0,63}", ErrInvalid, clip(class))
 	}
 	return CheckKey(key)
@@ -321,8 +254,3 @@ func readError(what string, err error) error {
 }
 
 func isNil(err error) bool { return errors.Is(err, redis.Nil) }
-
-func isReply(err error) bool {
-	_, ok := errors.AsType[redis.Error](err)
-	return ok
-}

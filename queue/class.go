@@ -3,7 +3,6 @@ package queue
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -130,7 +129,16 @@ func NewClass(name string, capacity int, rate Rate) Class {
 // MaxPayload is the largest payload that any class can allow, in bytes.
 const MaxPayload = 1 << 20
 
-var className = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+// isClassName tells whether a name is [a-z0-9][a-z0-9_-]{0,63}. Every submission asks.
+func isClassName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && (i == 0 || c != '_' && c != '-') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 64
+}
 
 // Validate reports every setting that is out of its range, or nil. The error wraps [ErrInvalid].
 func (c Class) Validate() error {
@@ -143,7 +151,7 @@ func (c Class) Validate() error {
 	within := func(field string, d, low, high time.Duration) {
 		check(d >= low && d <= high, "%s %v is not between %v and %v", field, d, low, high)
 	}
-	check(className.MatchString(c.Name), "name %q is not [a-z0-9][a-z0-9_-]{0,63}", clip(c.Name))
+	check(isClassName(c.Name), "name %q is not [a-z0-9][a-z0-9_-]{0,63}", clip(c.Name))
 	check(c.Capacity >= 1 && c.Capacity <= 1_000_000, "capacity %d is not between 1 and 1000000", c.Capacity)
 	if err := c.Rate.validate(); err != nil {
 		bad = append(bad, err.Error())

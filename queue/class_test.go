@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -300,4 +303,94 @@ func leftover(t *testing.T, rdb *redis.Client) []string {
 	must(t, err)
 	slices.Sort(keys)
 	return slices.DeleteFunc(keys, func(key string) bool { return strings.HasSuffix(key, ":clock") })
+}
+
+// PutIf changes what somebody looked at, and nothing else.
+func TestPutIf(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
+		c := open(t, rdb, 3)
+		class := queue.NewClass("c", 5, queue.Rate{Limit: 1, Period: time.Second})
+		putIf := func(capacity int, version int64) (queue.Class, error) {
+			class.Capacity = capacity
+			return c.Classes().PutIf(t.Context(), class, version)
+		}
+		conflict := func(what string, err error, names ...string) {
+			t.Helper()
+			if !errors.Is(err, queue.ErrConflict) {
+				t.Fatalf("%s: %v, want a conflict", what, err)
+			}
+			for _, name := range names {
+				if !strings.Contains(err.Error(), name) {
+					t.Errorf("%s: %v, want %s in it", what, err, name)
+				}
+			}
+		}
+		_, err := putIf(5, 1)
+		conflict("a class that is not there", err, "no version 1")
+		stored, err := putIf(5, 0)
+		must(t, err)
+		if stored.Version != 1 {
+			t.Errorf("version %d, want 1", stored.Version)
+		}
+		_, err = putIf(6, 0)
+		conflict("a class that is there", err, "version 1", "not 0")
+		stored, err = putIf(7, 1)
+		must(t, err)
+		_, err = putIf(8, 1)
+		conflict("an old version", err, "version 2", "not 1")
+		if got, err := c.Classes().Get(t.Context(), "c"); err != nil || got.Capacity != 7 || got.Version != 2 || stored.Version != 2 {
+			t.Errorf("%+v, %v; want capacity 7, version 2", got, err)
+		}
+		// Of many that saw the same version, one wins.
+		var wins atomic.Int64
+		var many sync.WaitGroup
+		for range 8 {
+			many.Go(func() {
+				if _, err := c.Classes().PutIf(t.Context(), class, 2); err == nil {
+					wins.Add(1)
+				} else if !errors.Is(err, queue.ErrConflict) {
+					t.Error(err)
+				}
+			})
+		}
+		many.Wait()
+		if wins.Load() != 1 {
+			t.Errorf("%d of 8 changed the same version, want 1", wins.Load())
+		}
+		// A Put that failed half way is not built upon.
+		must(t, rdb.HSet(t.Context(), "{spout:2}:class:c", "version", 9).Err())
+		_, err = putIf(8, 3)
+		conflict("half a Put", err, "version 3", "9")
+		put(t, c, "c", 9, "1/1s")
+		_, err = putIf(8, 10)
+		must(t, err)
+		// A removed class, of which a bucket still remembers when it let go, is none.
+		put(t, c, "slow", 9, "1/1h")
+		admit(t, c, newJob("slow", "k", "1"))
+		for _, d := range takeAll(t, c) {
+			_, err := c.Outlet(d.Worker, int(d.Ref[0]-'0')).Settle(t.Context(), []queue.Verdict{{Ref: d.Ref, Stamp: d.Stamp, Class: d.Class, Outcome: queue.Done}})
+			must(t, err)
+		}
+		must(t, c.Classes().Remove(t.Context(), "slow"))
+		class.Name = "slow"
+		_, err = putIf(1, 1)
+		conflict("a removed class", err, "removed")
+		_, err = putIf(1, 0)
+		must(t, err)
+	})
+}
+
+// takeAll departs what is open, with a new worker.
+func takeAll(t *testing.T, c *queue.Client) []queue.Departure {
+	t.Helper()
+	var jobs []queue.Departure
+	worker := fmt.Sprint("worker ", workers.Add(1))
+	for shard := range c.Shards() {
+		d, err := c.Outlet(worker, shard).Depart(t.Context(), queue.Ask{Want: 100})
+		must(t, err)
+		jobs = append(jobs, d.Jobs...)
+	}
+	return jobs
 }

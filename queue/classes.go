@@ -24,11 +24,40 @@ func (s Classes) Put(ctx context.Context, class Class) (Class, error) {
 	if err := class.Validate(); err != nil {
 		return class, err
 	}
-	version, err := s.newestVersion(ctx, class.Name)
+	stored, err := s.versions(ctx, class.Name)
 	if err != nil {
 		return class, err
 	}
-	class.Version = version + 1
+	return s.put(ctx, class, stored.newest)
+}
+
+// PutIf is Put for somebody who has looked at the class: it stores nothing, with an error that wraps [ErrConflict] and names both
+// versions, unless the class has exactly this version; 0 is for one that must not exist. Where an earlier Put failed half
+// way it conflicts too, until that is repeated.
+func (s Classes) PutIf(ctx context.Context, class Class, version int64) (Class, error) {
+	if err := class.Validate(); err != nil {
+		return class, err
+	}
+	stored, err := s.versions(ctx, class.Name)
+	switch {
+	case err != nil:
+		return class, err
+	case stored.shown != version && stored.shown == 0:
+		return class, fmt.Errorf("%w: class %s has been removed, or never was, so it has no version %d: leave the version out to make it anew",
+			ErrConflict, class.Name, version)
+	case stored.shown != version:
+		return class, fmt.Errorf("%w: class %s has version %d, not %d: somebody has changed it; look at it and try again",
+			ErrConflict, class.Name, stored.shown, version)
+	case stored.shown != stored.newest && stored.shown != 0:
+		return class, fmt.Errorf("%w: class %s has version %d and is being changed to %d, or that failed half way: "+
+			"look at it and try again, or store it without a version", ErrConflict, class.Name, stored.shown, stored.newest)
+	}
+	return s.put(ctx, class, stored.newest)
+}
+
+// put stores a class as the version after the newest.
+func (s Classes) put(ctx context.Context, class Class, newest int64) (Class, error) {
+	class.Version = newest + 1
 	args := []any{"put", class.Name, class.Version}
 	for _, v := range class.settings() {
 		args = append(args, v)
@@ -39,8 +68,8 @@ func (s Classes) Put(ctx context.Context, class Class) (Class, error) {
 			return class, err
 		}
 		if r.text(0) == "stale" {
-			return class, fmt.Errorf("%w: class %s was changed by somebody else just now (version %d); look at it and try again",
-				ErrConflict, class.Name, r.int(1))
+			return class, fmt.Errorf("%w: class %s was changed by somebody else just now (version %d, as this would be %d); look at it and try again",
+				ErrConflict, class.Name, r.int(1), class.Version)
 		}
 		if r.int(1) == 1 {
 			if err := s.track(ctx, shard, class.Name); err != nil {
@@ -69,17 +98,24 @@ func (s Classes) track(ctx context.Context, shard int, name string) error {
 	return err
 }
 
-// newestVersion is the highest version any shard has, 0 for a new class.
-func (s Classes) newestVersion(ctx context.Context, name string) (int64, error) {
-	var newest int64
-	for shard := range s.c.tags {
-		v, err := s.c.rdb.HGet(ctx, s.c.key(shard, "class", name), "version").Result()
-		if err != nil && !isNil(err) {
-			return 0, readError("read class "+name, err)
+// versions of a class: the one that is shown, 0 when there is no such class, and the newest that any shard has, which a removed
+// class may still have.
+type versions struct{ shown, newest int64 }
+
+func (s Classes) versions(ctx context.Context, name string) (versions, error) {
+	var v versions
+	for shard := range slices.Backward(s.c.tags) {
+		stored, err := s.c.rdb.HMGet(ctx, s.c.key(shard, "class", name), "version", "removed").Result()
+		if err != nil {
+			return v, readError("read class "+name, err)
 		}
-		newest = max(newest, parseInt(v))
+		version := reply(stored).int(0)
+		v.newest = max(v.newest, version)
+		if v.shown = version; reply(stored).text(1) != "" {
+			v.shown = 0
+		}
 	}
-	return newest, nil
+	return v, nil
 }
 
 // reindex moves the dues of a class's buckets to where its settings now put them, a bounded number per call.
@@ -232,6 +268,9 @@ func (s Classes) Remove(ctx context.Context, name string) error {
 	}
 	if !removed {
 		return fmt.Errorf("%w: %q", ErrUnknownClass, clip(name))
+	}
+	if err := s.c.rdb.Del(ctx, s.c.key(0, "recent", name), s.c.key(0, "day", name)).Err(); err != nil {
+		return redisError("forget the history of class "+name, err)
 	}
 	for shard := range s.c.tags { // paused buckets would stay for ever
 		if err := s.reindex(ctx, shard, name); err != nil && !errors.Is(err, ErrUnknownClass) {

@@ -66,6 +66,7 @@ type Client struct {
 	metrics  *Metrics
 	entrance string // the door, for metrics
 	check    func(typ string, payload []byte) error
+	asks     asks
 }
 
 var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,32}$`)
@@ -207,6 +208,15 @@ func (c *Client) run(ctx context.Context, script *redis.Script, shard int, what 
 	v, err := script.Run(ctx, c.rdb, []string{c.tags[shard]}, args...).Slice()
 	if err != nil {
 		return nil, redisError(what, err)
+	}
+	return v, nil
+}
+
+// look calls a script on one shard that changes nothing.
+func (c *Client) look(ctx context.Context, script *redis.Script, shard int, what string, args ...any) (reply, error) {
+	v, err := script.Run(ctx, c.rdb, []string{c.tags[shard]}, args...).Slice()
+	if err != nil {
+		return nil, readError(what, err)
 	}
 	return v, nil
 }

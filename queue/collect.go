@@ -28,33 +28,54 @@ type Standing struct {
 	Hold, TimeToEmpty time.Duration
 	Fullest           int64
 
-	held bool // the class is
+	// Oldest is how long the job has waited that waits longest in a line, since it joined it. It is exact while no shard has more
+	// than 50 buckets of the class; of more, it is that of the 10 due first and the 10 that open last in each shard, those that
+	// are closed among them.
+	Oldest time.Duration
+
+	// Held and Draining tell whether the class is, whatever its buckets are.
+	Held, Draining bool
+	// Moves counts by shard what the books there count. While it stands still, no job of the class came, went, moved or was refused.
+	Moves []int64
 }
+
+// Depth is how far a look at a class goes: each depth tells what those before it tell, for more commands inside Redis.
+type Depth int
+
+// The depths of [Client.StandingsTo].
+const (
+	// ToBooks tells the settings, the Books and the Moves: one command in each shard.
+	ToBooks Depth = iota
+	// ToEnds tells all but Oldest: some 10 more.
+	ToEnds
+	// ToHeads tells all: up to 50 more.
+	ToHeads
+)
 
 // collectMost is how many classes one call of collect.lua looks at.
 const collectMost = 25
 
-// newCollectScript is apart from the others, since most programs never need it.
-func newCollectScript() *redis.Script {
-	return redis.NewScript(source("clock") + source("prelude") + source("collect"))
-}
-
-// Standings reads how all classes stand.
+// Standings reads how all classes stand: what waits, is out and is dead is in their Books. It takes one command per shard
+// for every 25 classes, and one more.
 func (c *Client) Standings(ctx context.Context) ([]Standing, error) {
-	return c.standings(ctx, newCollectScript())
+	return c.StandingsTo(ctx, func(string) Depth { return ToHeads })
 }
 
-// standings reads all classes that there are, from all shards at once.
-func (c *Client) standings(ctx context.Context, script *redis.Script) ([]Standing, error) {
+// StandingsTo is [Client.Standings] for who looks again and again, and at each class as far as told. What a look does not reach is zero.
+func (c *Client) StandingsTo(ctx context.Context, depth func(class string) Depth) ([]Standing, error) {
 	names, err := c.rdb.SMembers(ctx, c.tags[0]+":classes").Result()
 	if err != nil {
 		return nil, readError("list classes", err)
 	}
 	slices.Sort(names)
+	depths := make([]Depth, len(names))
+	for i, name := range names {
+		depths[i] = depth(name)
+	}
 	pages, errs := make([][]reply, len(c.tags)), make([]error, len(c.tags))
 	var reading sync.WaitGroup
 	for shard := range c.tags {
-		reading.Go(func() { pages[shard], errs[shard] = c.readStandings(ctx, script, shard, names) })
+		reading.Go(func() { pages[shard], errs[shard] = c.readStandings(ctx, shard, names, depths) })
 	}
 	reading.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -71,18 +92,18 @@ func (c *Client) standings(ctx context.Context, script *redis.Script) ([]Standin
 }
 
 // readStandings reads what one shard has of some classes.
-func (c *Client) readStandings(ctx context.Context, script *redis.Script, shard int, names []string) ([]reply, error) {
+func (c *Client) readStandings(ctx context.Context, shard int, names []string, depths []Depth) ([]reply, error) {
 	page := make([]reply, 0, len(names))
 	for part := range slices.Chunk(names, collectMost) {
-		args := make([]any, 1, 1+len(part))
+		args := make([]any, 1, 1+2*len(part))
 		args[0] = 0
 		if shard == 0 {
 			args[0] = 1
 		}
-		for _, name := range part {
-			args = append(args, name)
+		for i, name := range part {
+			args = append(args, name, int(depths[len(page)+i]))
 		}
-		r, err := c.run(ctx, script, shard, "collect metrics", args...)
+		r, err := c.look(ctx, c.scripts.collect, shard, "collect metrics", args...)
 		if err != nil {
 			return nil, err
 		}
@@ -106,8 +127,9 @@ func (s *Standing) add(r reply) {
 	s.Buckets += r.int(4)
 	s.Closed += r.int(5)
 	class := time.Duration(r.int(10)) * time.Microsecond
-	s.held = s.held || class > 0
-	if !s.Paused && !s.held {
+	s.Held = s.Held || class > 0
+	s.Draining = s.Draining || r.int(13) == 1
+	if !s.Paused && !s.Held {
 		s.Stalled = max(s.Stalled, time.Duration(r.int(6))*time.Microsecond)
 	}
 	s.Fullest = max(s.Fullest, r.int(7))
@@ -115,11 +137,14 @@ func (s *Standing) add(r reply) {
 		s.TimeToEmpty = max(s.TimeToEmpty, time.Duration(float64(line)*float64(s.Rate.Period)/float64(s.Rate.Limit)))
 	}
 	s.Hold = max(s.Hold, class, time.Duration(r.int(9))*time.Microsecond)
-	h, stats := fields{}, reply(r.list(11))
+	h, stats, moves := fields{}, reply(r.list(11)), int64(0)
 	for i := 0; i+1 < len(stats); i += 2 {
 		h[stats.text(i)] = stats.text(i + 1)
+		moves += stats.int(i + 1)
 	}
 	s.Books.add(h)
+	s.Moves = append(s.Moves, moves)
+	s.Oldest = max(s.Oldest, time.Duration(r.int(12))*time.Microsecond)
 }
 
 // sickBuckets counts the buckets that workers set aside.

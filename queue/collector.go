@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/redis/go-redis/v9"
 )
 
 // CollectTime bounds one scrape of a [Collector].
@@ -18,10 +17,9 @@ const CollectTime = 5 * time.Second
 // number of keys. What it counts is exact and outlives every process, since the books move with the jobs. One program of an
 // installation should have it; where several have, each shows the same, so take the maximum, never the sum.
 type Collector struct {
-	c      *Client
-	script *redis.Script
-	log    *slog.Logger
-	every  []classMetric
+	c     *Client
+	log   *slog.Logger
+	every []classMetric
 
 	mu    sync.Mutex
 	beats map[string]beat // of workers, by name
@@ -41,7 +39,7 @@ func NewCollector(c *Client, log *slog.Logger) *Collector {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Collector{c: c, script: newCollectScript(), log: log, every: classMetrics(), beats: map[string]beat{}}
+	return &Collector{c: c, log: log, every: classMetrics(), beats: map[string]beat{}}
 }
 
 // Describe implements [prometheus.Collector].
@@ -69,7 +67,7 @@ func (k *Collector) Collect(metrics chan<- prometheus.Metric) {
 }
 
 func (k *Collector) collect(ctx context.Context, metrics chan<- prometheus.Metric) error {
-	standings, err := k.c.standings(ctx, k.script)
+	standings, err := k.c.StandingsTo(ctx, func(string) Depth { return ToEnds })
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -20,4 +21,9 @@ func (c *Client) SetClock(ctx context.Context, us int64) error {
 		}
 	}
 	return nil
+}
+
+// RecordPoint records the point of this moment, as [Client.Record] does again and again.
+func (c *Client) RecordPoint(ctx context.Context) (next time.Duration, err error) {
+	return c.recordPoint(ctx)
 }

@@ -63,7 +63,7 @@ func (j *Job) prepare() error {
 }
 
 func (j *Job) check() error {
-	if !className.MatchString(j.Class) {
+	if !isClassName(j.Class) {
 		return fmt.Errorf("%w: class %q is not [a-z0-9][a-z0-9_-]{0,63}", ErrInvalid, clip(j.Class))
 	}
 	if err := checkText("key", j.Key, 256); err != nil {
@@ -112,12 +112,23 @@ func checkText(field, s string, longest int) error {
 		return fmt.Errorf("%w: %s is empty", ErrInvalid, field)
 	case len(s) > longest:
 		return fmt.Errorf("%w: %s has %d bytes, at most %d are allowed", ErrInvalid, field, len(s), longest)
+	case printable(s):
 	case !utf8.ValidString(s):
 		return fmt.Errorf("%w: %s %q is not valid UTF-8", ErrInvalid, field, clip(s))
 	case strings.ContainsFunc(s, unicode.IsControl):
 		return fmt.Errorf("%w: %s %q has control characters", ErrInvalid, field, clip(s))
 	}
 	return nil
+}
+
+// printable tells that a text is ASCII without control characters, as most are.
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // clip shortens what somebody sent for an error text.

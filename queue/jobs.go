@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -298,6 +299,12 @@ func (c *Client) waitingJobs(ctx context.Context, bucket string, limit int) ([]J
 
 // readJobs reads jobs by their members in a bucket. One that left in between is left out.
 func (c *Client) readJobs(ctx context.Context, shard int, members []string) ([]JobState, error) {
+	jobs, err := c.readEach(ctx, shard, members)
+	return slices.DeleteFunc(jobs, func(j JobState) bool { return j.Ref == "" }), err
+}
+
+// readEach reads jobs by their members in a bucket. One that left in between has no ref.
+func (c *Client) readEach(ctx context.Context, shard int, members []string) ([]JobState, error) {
 	if len(members) == 0 {
 		return nil, nil
 	}
@@ -311,10 +318,10 @@ func (c *Client) readJobs(ctx context.Context, shard int, members []string) ([]J
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, readError("read jobs", err)
 	}
-	var jobs []JobState
+	jobs := make([]JobState, len(members))
 	for i, call := range calls {
 		if h := call.Val(); h["is"] != "" {
-			jobs = append(jobs, readJob(refs[i], h))
+			jobs[i] = readJob(refs[i], h)
 		}
 	}
 	return jobs, nil

@@ -60,12 +60,31 @@ func (m *Metrics) observe(door, class string, began time.Time, status Status, er
 	if m == nil {
 		return
 	}
-	result := string(status)
-	if err != nil {
-		result = string(ReasonOf(err))
-	}
+	result := resultOf(status, err)
 	m.offered.WithLabelValues(m.class(class, result), door, result).Inc()
 	m.submit.WithLabelValues(door).Observe(time.Since(began).Seconds())
+}
+
+// observeMany counts the answers to submissions that were made together: neighbours that are alike at once.
+func (m *Metrics) observeMany(door string, jobs []Job, began time.Time, results []Result) {
+	if m == nil {
+		return
+	}
+	took, submit := time.Since(began).Seconds(), m.submit.WithLabelValues(door)
+	for i := 0; i < len(jobs); {
+		class, result, first := jobs[i].Class, resultOf(results[i].Receipt.Status, results[i].Err), i
+		for ; i < len(jobs) && jobs[i].Class == class && resultOf(results[i].Receipt.Status, results[i].Err) == result; i++ {
+			submit.Observe(took)
+		}
+		m.offered.WithLabelValues(m.class(class, result), door, result).Add(float64(i - first))
+	}
+}
+
+func resultOf(status Status, err error) string {
+	if err != nil {
+		return string(ReasonOf(err))
+	}
+	return string(status)
 }
 
 // class is the label of a class: only what Redis knows is one, so that producers cannot make series up.
@@ -102,7 +121,7 @@ func (s scripts) names() map[string]string {
 	for name, script := range map[string]*redis.Script{
 		"admit": s.admit, "depart": s.depart, "start": s.start, "settle": s.settle, "reclaim": s.reclaim,
 		"bucket": s.bucket, "class": s.class, "job": s.job, "audit": s.audit,
-		"collect": newCollectScript(),
+		"states": s.states, "record": s.record, "collect": s.collect,
 	} {
 		names[script.Hash()] = name
 	}

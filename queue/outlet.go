@@ -234,13 +234,19 @@ type Wake struct {
 }
 
 // Wakes passes on, until ctx ends, the hints that admissions give to sleeping workers. A hint may be lost, so it only saves
-// waiting. It reconnects by itself.
-func (c *Client) Wakes(ctx context.Context, wake func(Wake)) error {
-	channels := make([]string, len(c.tags))
+// waiting. asked, which may be nil, gets what somebody asks all workers about their starts: those of a bucket, or, when it is
+// empty, the flow of all; a question is to be answered once a second for [AskedFor], see [Client.Answer]. When it is
+// [AskedEvents], what happens to jobs is to be told for that long, see [Client.Tell]. It reconnects by itself.
+func (c *Client) Wakes(ctx context.Context, wake func(Wake), asked func(bucket string)) error {
+	channels := make([]string, len(c.tags), len(c.tags)+1)
 	shards := map[string]int{}
 	for i, tag := range c.tags {
 		channels[i] = tag + ":wake"
 		shards[channels[i]] = i
+	}
+	questions := c.tags[0] + ":ask"
+	if asked != nil {
+		channels = append(channels, questions)
 	}
 	sub := c.rdb.Subscribe(ctx, channels...)
 	defer sub.Close() //nolint:errcheck // nothing to lose: it only listens
@@ -252,6 +258,10 @@ func (c *Client) Wakes(ctx context.Context, wake func(Wake)) error {
 		case m, ok := <-messages:
 			if !ok {
 				return fmt.Errorf("listen for wakes: %w", redis.ErrClosed)
+			}
+			if m.Channel == questions {
+				asked(m.Payload)
+				continue
 			}
 			at, class, _ := strings.Cut(m.Payload, " ")
 			wake(Wake{Shard: shards[m.Channel], Class: class, Due: time.UnixMicro(parseInt(at))})

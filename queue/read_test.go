@@ -171,10 +171,12 @@ func buryAll(t *testing.T, c *queue.Client) {
 func TestBucketState(t *testing.T) {
 	t.Parallel()
 	c, ctx := openAt(t, redistest.MiniClient(t), 1), t.Context()
-	class := put(t, c, "c", 10, "7/1s")
+	class, now := put(t, c, "c", 10, "7/1s"), at(0)
 	check := func(what string, change func(*queue.Bucket)) {
 		t.Helper()
-		want := queue.Bucket{Class: "c", Key: "k", Capacity: 10, Rate: class.Rate, Out: -1}
+		want := queue.Bucket{
+			Class: "c", Key: "k", Capacity: 10, Rate: class.Rate, Out: -1, At: now, Interval: class.Rate.Interval(),
+		}
 		change(&want)
 		got, err := c.Buckets().Get(ctx, "c", "k")
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -194,7 +196,8 @@ func TestBucketState(t *testing.T) {
 	}
 	check("purged and its class paused", func(b *queue.Bucket) { b.Paused, b.Due = true, at(142_858) })
 	must(t, c.Classes().Resume(ctx, "c"))
-	must(t, c.SetClock(ctx, start+142_858))
+	now = at(142_858)
+	must(t, c.SetClock(ctx, now.UnixMicro()))
 	departAll(t, c)
 	check("forgotten", func(*queue.Bucket) {})
 	if _, err := c.Buckets().Get(ctx, "c", ""); !errors.Is(err, queue.ErrInvalid) {

@@ -26,6 +26,19 @@ type Reclaimed struct {
 	Refused bool
 	// Returned to their buckets, and Dead for having taken too many workers down.
 	Returned, Dead int
+	// Crashed are the jobs that the worker had.
+	Crashed []Crash
+}
+
+// Crash is an attempt whose worker was gone before it ended. That the worker had begun it is not known.
+type Crash struct {
+	Class, Key, ID, Ref string
+	// Attempt is its number, 1 for the first.
+	Attempt int
+	// State is Line for a job that went back to its bucket, Kept for one that is dead, Cancelled for one that was to be.
+	State State
+	// Error is what is kept with the job.
+	Error string
 }
 
 // Reclaim returns what a dead worker had out in a shard to its buckets. beat is what stood still: see [Client.Beats]. A
@@ -49,8 +62,21 @@ func (c *Client) reclaim(ctx context.Context, shard int, worker, beat string) (s
 		}
 		sum.Returned += int(r.int(1))
 		sum.Dead += int(r.int(2))
+		sum.Crashed = append(sum.Crashed, readCrashes(r[min(4, len(r)):])...)
 		if r.int(3) == 0 {
 			return sum, nil
 		}
 	}
+}
+
+// readCrashes reads what tell in reclaim.lua says.
+func readCrashes(r reply) (all []Crash) {
+	for ; len(r) >= 5; r = r[5:] {
+		id, bucket, _ := strings.Cut(r.text(3), "\n")
+		class, key, _ := strings.Cut(bucket, "/")
+		all = append(all, Crash{
+			Class: class, Key: key, ID: id, Ref: r.text(1), Attempt: int(r.int(2)), State: State(r.text(0)), Error: r.text(4),
+		})
+	}
+	return all
 }

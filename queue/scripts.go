@@ -17,6 +17,8 @@ var lua embed.FS
 // its calls need and nothing else.
 type scripts struct {
 	admit, depart, start, settle, reclaim, bucket, class, job, audit, schema *redis.Script
+
+	collect, states, levels, record *redis.Script // of those who look: loaded by the first call
 }
 
 func newScripts(clock string) scripts {
@@ -35,7 +37,8 @@ func newScripts(clock string) scripts {
 		settle: script("prelude", "done", "buckets", "seldom", "returns", "settle"),
 		depart: with("depart"), start: with("start"), reclaim: with("reclaim"),
 		class: with("class"), job: with("job"), audit: with("audit"),
-		schema: redis.NewScript(source("schema")),
+		schema:  redis.NewScript(source("schema")),
+		collect: script("prelude", "collect"), states: script("prelude", "states"), levels: script("levels"), record: script("prelude", "record"),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,8 +29,8 @@ func (c *Client) Submit(ctx context.Context, job Job) (Receipt, error) {
 }
 
 func (c *Client) submit(ctx context.Context, job Job) (Receipt, error) {
-	s, err := c.prepare(&job)
-	if err != nil {
+	s := new(submission)
+	if err := c.prepare(s, &job); err != nil {
 		return Receipt{ID: job.ID}, err
 	}
 	receipt, err := c.door(s).submit(ctx, s)
@@ -53,23 +54,17 @@ type Result struct {
 func (c *Client) SubmitMany(ctx context.Context, jobs []Job) []Result {
 	began := time.Now()
 	results := make([]Result, len(jobs))
-	defer func() {
-		for i := range results {
-			c.metrics.observe(c.entrance, jobs[i].Class, began, results[i].Receipt.Status, results[i].Err)
-		}
-	}()
-	all := make([]submission, len(jobs))
+	defer func() { c.metrics.observeMany(c.entrance, jobs, began, results) }()
+	all, own := make([]submission, len(jobs)), slices.Clone(jobs)
 	groups := map[flightKind][]*submission{}
-	for i := range jobs {
-		job := jobs[i]
-		s, err := c.prepare(&job)
-		if err != nil {
-			results[i] = Result{Receipt{ID: job.ID}, err}
+	for i := range all {
+		s := &all[i]
+		if err := c.prepare(s, &own[i]); err != nil {
+			results[i] = Result{Receipt{ID: own[i].ID}, err}
 			continue
 		}
-		all[i] = *s
 		kind := flightKind{s.shard(c), s.ack}
-		groups[kind] = append(groups[kind], &all[i])
+		groups[kind] = append(groups[kind], s)
 	}
 	for len(groups) > 0 {
 		groups = c.admitGroups(ctx, groups)
@@ -155,14 +150,14 @@ func (p *patience) wait(full *FullError) time.Duration {
 	return max(full.RetryAfter+lateness, min(full.interval, leastWait), p.extra)
 }
 
-// prepare checks a job and computes what names it.
-func (c *Client) prepare(job *Job) (*submission, error) {
+// prepare checks a job and computes what names it. A submission without a job failed here.
+func (c *Client) prepare(s *submission, job *Job) error {
 	if err := job.prepare(); err != nil {
-		return nil, err
+		return err
 	}
 	if c.check != nil {
 		if err := c.check(job.Type, job.Payload); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 	}
 	ref := refOf(shardOf(job.bucket(), len(c.tags)), job)
@@ -170,7 +165,8 @@ func (c *Client) prepare(job *Job) (*submission, error) {
 	if ack == "" {
 		ack = c.acks.known(job.Class)
 	}
-	return &submission{job: job, ref: ref, digest: job.digest(), others: -1, ack: ack}, nil
+	*s = submission{job: job, ref: ref, digest: job.digest(), others: -1, ack: ack}
+	return nil
 }
 
 func (s *submission) shard(c *Client) int { return shardOf(s.job.bucket(), len(c.tags)) }

@@ -20,7 +20,7 @@ func TestWakes(t *testing.T) {
 		put(t, c, "c", 10, "1/10s")
 		ctx, cancel := context.WithCancel(t.Context())
 		wakes, ended := make(chan queue.Wake, 10), make(chan error)
-		go func() { ended <- c.Wakes(ctx, func(w queue.Wake) { wakes <- w }) }()
+		go func() { ended <- c.Wakes(ctx, func(w queue.Wake) { wakes <- w }, nil) }()
 		for subscribed := false; !subscribed; {
 			n, err := rdb.PubSubNumSub(t.Context(), "{spout:0}:wake").Result()
 			must(t, err)

@@ -27,7 +27,8 @@ type Observer struct {
 	// Buried: a job is dead, since its attempt failed for good or was its last one, and why. It is told once Redis has taken
 	// that; when the reply is lost, it may not be told.
 	Buried func(a *Attempt, why string)
-	// Reclaimed: what a worker that is gone had out was taken back.
+	// Reclaimed: what a worker that is gone had out was taken back, and what became of it. When the reply is lost, it may not be
+	// told.
 	Reclaimed func(queue.Reclaimed)
 	// Repaired: this worker and Redis did not agree on what is out here. Returned were unknown here and went back; ended
 	// were told to end, since Redis no longer has them out here.

@@ -72,6 +72,8 @@ type Options struct {
 	Metrics *Metrics
 	// Observers are told what happens, in this order.
 	Observers []Observer
+	// Version of the program, shown to operators; may be empty.
+	Version string
 }
 
 func (o Options) withDefaults() Options {
@@ -109,6 +111,10 @@ type Scheduler struct {
 	settles []*settler
 	holds   *holds
 	suspect *token // one suspect at a time, over all shards
+	tally   *tally
+
+	questions *questions
+	speaker   *speaker
 }
 
 // New prepares a scheduler that runs jobs with handler. The asynq server inside gets a Redis client of its own, made from
@@ -134,9 +140,11 @@ func New(client *queue.Client, handler asynq.Handler, o Options) (*Scheduler, er
 		return nil, err
 	}
 	s := &Scheduler{
-		o: o, seen: o.Observers, client: client, name: workerName(), slots: newSlots(o.Concurrency), feed: feed, suspect: newToken(),
+		o: o, tally: newTally(), questions: newQuestions(), client: client, name: workerName(), slots: newSlots(o.Concurrency), feed: feed, suspect: newToken(),
 		holds: newHolds(client.Classes(), o.Logger),
 	}
+	s.speaker = newSpeaker(func() time.Time { return s.drains[0].server(time.Now()) })
+	s.seen = append(observers{s.tally.observer(), s.speaker.observer()}, o.Observers...)
 	if o.Metrics != nil {
 		s.seen = append(observers{o.Metrics.observer()}, s.seen...)
 		defer o.Metrics.watch(s)
@@ -173,6 +181,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	s.o.Logger.LogAttrs(ctx, slog.LevelInfo, "worker started", slog.String("worker", s.name),
 		slog.Int("slots", s.o.Concurrency), slog.Int("shards", s.client.Shards()))
 
+	defer s.tell()()
 	var loops sync.WaitGroup
 	for _, d := range s.drains {
 		loops.Go(func() { d.run(ctx) })
@@ -189,7 +198,16 @@ func (s *Scheduler) listen(ctx context.Context) {
 	_ = s.client.Wakes(ctx, func(w queue.Wake) { // ends with ctx
 		s.seen.woken(w.Shard)
 		s.drains[w.Shard].wake(w)
-	})
+	}, s.asked)
+}
+
+// asked takes a question of somebody who looks.
+func (s *Scheduler) asked(what string) {
+	if what == queue.AskedEvents {
+		s.speaker.ask()
+		return
+	}
+	s.questions.ask(what)
 }
 
 const leaveTime = 10 * time.Second // for the last words to Redis

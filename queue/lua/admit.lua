@@ -73,6 +73,7 @@ local otherwise = lazy(function()
   -- places open and not all at once. One number remembers where the line ends. Room alone does not help a job that would
   -- then wait longer than it may.
   local function refuse_full(b, c, from, wait)
+    call('HINCRBY', P .. ':bucket:' .. b.name, 'overflowed', 1) -- for people; forgotten with the bucket
     if b.paused or c.paused then return refuse(FULL, 'full', b, c) end
     local earliest = seldom().room_at(b, c, next_start(b, c))
     local expected = seldom().room_at(b, c, max(due(b, c), b.hold or -math.huge)) -- stands still while nobody drains

@@ -5,7 +5,8 @@
 --
 -- KEYS[1]  the shard's hash tag
 -- ARGV     worker, beat (what was seen; empty: the worker itself leaves)
--- returns  refused | ok, returned, dead, left (call again until 0)
+-- returns  refused | ok, returned, dead, left (call again until 0), and for each job that was running: its fate (line, dead
+--          or cancelled), ref, attempt, id and bucket (a line each), error
 -- cost     O(log n) per job, at most 64 per call, and O(workers)
 local WORKER, BEAT = ARGV[1], ARGV[2]
 local OUT = P .. ':out:' .. WORKER
@@ -18,6 +19,11 @@ if BEAT ~= '' and call('HGET', P .. ':workers', WORKER) ~= BEAT then return { 'r
 
 local r = returns()
 local buried = 0
+local reply = { 'ok', 0, 0, 0 }
+
+local function tell(fate, ref, p, is, text)
+  for _, v in ipairs({ fate, ref, p.attempts, sub(is, 17), text }) do reply[#reply + 1] = v end -- 17: see admit
+end
 
 -- crashed returns a job whose worker died. One that did so again and again is dead, if the last time it was the only
 -- suspect that the worker had: those that merely ran beside it are not condemned.
@@ -25,16 +31,24 @@ local function crashed(name, ref, stamp)
   local job = JOB .. ref
   local v = redis.pcall('HMGET', job, 'past', 'cancel', 'is', 'apart')
   local c = class(class_of(name))
-  if v.err or not v[3] or not c or v[2] then return r.give_back(name, ref) end
+  if v.err or not v[3] or not c then return r.give_back(name, ref) end
   local p = r.past_of(v[1])
+  if v[2] then
+    p.attempts = p.attempts + 1
+    r.give_back(name, ref)
+    if buckets[name] then tell('cancelled', ref, p, v[3], 'its worker ' .. WORKER .. ' died or froze while it had the job') end
+    return
+  end
   local apart = v[4] == stamp -- it departed as a suspect; the class may have changed since
   p.crashes = apart and p.crashes + 1 or min(p.crashes + 1, max(1, c.max_crashes - 1))
   local text = format('crash: its worker %s died or froze while it had the job (%d times)', WORKER, p.crashes)
   r.record(job, p, 'crashed', stamp, '0 0', WORKER, text)
   if apart and p.crashes >= c.max_crashes then
     buried = buried + 1
+    tell('dead', ref, p, v[3], text)
     return r.bury(c, ref, text)
   end
+  tell('line', ref, p, v[3], text)
   r.give_back(name, ref)
 end
 
@@ -60,4 +74,5 @@ if left == 0 then
   end
 end
 finish()
-return { 'ok', taken - buried, buried, left }
+reply[2], reply[3], reply[4] = taken - buried, buried, left
+return reply
