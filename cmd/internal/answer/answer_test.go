@@ -14,6 +14,12 @@ import (
 	"github.com/spout-queue/spout/queue"
 )
 
+// told is an error that came with its reason.
+type told queue.Reason
+
+func (e told) Error() string        { return "no" }
+func (e told) Reason() queue.Reason { return queue.Reason(e) }
+
 // TestExit has the table of design.md, section 7.
 func TestExit(t *testing.T) {
 	t.Parallel()
@@ -39,6 +45,11 @@ func TestExit(t *testing.T) {
 		{&queue.BusyError{Class: "c"}, "busy", 75},
 		{queue.ErrUnfit, "unfit", 78},
 		{queue.ErrSchema, "unfit", 78},
+		{told("denied"), "denied", 77},
+		{told("unauthenticated"), "unauthenticated", 77},
+		{told("not_found"), "not_found", 65},
+		{told("store_full"), "store_full", 75},
+		{told("something new"), "something new", 70},
 		{exit.Dataf("line 1"), "invalid", 65},
 		{exit.Usagef("x"), "", 64},
 		{exit.Configf("x"), "", 78},

@@ -17,20 +17,32 @@ import (
 const (
 	ReasonNotFound queue.Reason = "not_found" // no such job
 	ReasonBusy     queue.Reason = "busy"      // the class still has jobs
-	ReasonDenied   queue.Reason = "denied"    // Redis does not let us in
+	ReasonDenied   queue.Reason = "denied"    // Redis, or the API, does not let us in
 	ReasonUnfit    queue.Reason = "unfit"     // Redis, or its data, and this program do not fit together
 )
+
+// ReasonUnauthenticated is the API's, for a token that is missing or wrong.
+const ReasonUnauthenticated queue.Reason = "unauthenticated"
+
+// reasoned are errors that know their reason, such as those that came through the API.
+type reasoned interface {
+	error
+	Reason() queue.Reason
+}
 
 // Reason is [queue.ReasonOf] and the reasons of this package. It is empty for an error that is no answer, such as a wrong
 // command line.
 func Reason(err error) queue.Reason {
 	own, ofExit := errors.AsType[*exit.Error](err)
 	_, isBusy := errors.AsType[*queue.BusyError](err)
+	told, isTold := errors.AsType[reasoned](err)
 	switch {
 	case ofExit && own.Status != exit.Data, errors.Is(err, context.Canceled) && !errors.Is(err, queue.ErrUnknown):
 		return ""
 	case ofExit:
 		return queue.ReasonInvalid
+	case isTold:
+		return told.Reason()
 	case errors.Is(err, queue.ErrNotFound):
 		return ReasonNotFound
 	case isBusy:
@@ -60,7 +72,7 @@ func Exit(err error) int {
 		return exit.Data
 	case queue.ReasonUnavailable, queue.ReasonUnknown:
 		return exit.Unavailable
-	case ReasonDenied:
+	case ReasonDenied, ReasonUnauthenticated:
 		return exit.Denied
 	case ReasonUnfit:
 		return exit.Config

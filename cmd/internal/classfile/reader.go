@@ -58,27 +58,19 @@ func fieldsOf(prefix string, all []setting) []string {
 
 // check finds what is out of its range, and gives each problem the line of the setting that it is about.
 func (r *reader) check() {
-	class := *r.class
-	class.Name = "x" // that of the file was checked on its own
-	err := class.Validate()
-	if err == nil {
-		return
-	}
-	text := strings.TrimPrefix(err.Error(), queue.ErrInvalid.Error()+`: class "x": `)
-	for _, text := range problemsIn(text) {
-		about := mentioned(text)
+	for _, p := range Problems(*r.class) {
 		// How a setting stands to another one means nothing while one of them is wrong by itself.
-		if len(about) > 1 && slices.ContainsFunc(about, func(name string) bool { return r.wrong[name] }) {
+		if len(p.Settings) > 1 && slices.ContainsFunc(p.Settings, func(name string) bool { return r.wrong[name] }) {
 			continue
 		}
 		line := r.line
-		for _, name := range about {
+		for _, name := range p.Settings {
 			if r.lines[name] > 0 { // the other one has its default
 				r.wrong[name], line = true, r.lines[name]
 				break
 			}
 		}
-		r.problems.Addf(line, "%s: %s", r.what, text)
+		r.problems.Addf(line, "%s: %s", r.what, p.Text)
 	}
 }
 

@@ -20,6 +20,8 @@ import (
 // Program is one of the binaries. All it knows of the world around it is in its fields, so that tests call it whole.
 type Program struct {
 	Name, Usage string
+	// Flags of all commands of the program, besides those that all programs have.
+	Flags []cli.Flag
 
 	Getenv         func(string) string
 	Stdin          io.Reader
@@ -44,9 +46,9 @@ type Command struct {
 // Run runs the command that args name and returns the exit status.
 func (p *Program) Run(ctx context.Context, args []string, commands ...*cli.Command) int {
 	root := Group(p.Name, p.Usage, commands...)
-	root.Flags = commonFlags()
+	root.Flags = append(commonFlags(), p.Flags...)
 	root.Description = description
-	root.Version = version()
+	root.Version = Version()
 	root.HideHelpCommand = true // a class may be called help
 	root.Reader, root.Writer, root.ErrWriter = p.Stdin, p.Stdout, p.Stderr
 	root.ExitErrHandler = func(context.Context, *cli.Command, error) {} // exiting is main's

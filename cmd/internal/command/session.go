@@ -152,8 +152,8 @@ func TerminalSize(stream any) (columns, lines int, ok bool) {
 	return columns, lines, err == nil && columns > 0 && lines > 0
 }
 
-// version is what the build recorded of itself.
-func version() string {
+// Version is what the build recorded of itself.
+func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

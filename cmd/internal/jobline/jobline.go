@@ -11,12 +11,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/spout-queue/spout/cmd/internal/strictjson"
 	"github.com/spout-queue/spout/queue"
 )
 
@@ -39,8 +39,11 @@ func parse(line []byte, told queue.Job) (queue.Job, error) {
 	if !utf8.Valid(line) {
 		return job, errors.New("it is not valid UTF-8")
 	}
-	var seen []string
-	err := fields(line, func(name string, value json.RawMessage) error {
+	if deep(line, deepest) {
+		return job, errDeep
+	}
+	seen := make([]string, 0, 8) // as many as there are fields
+	err := strictjson.Fields(line, func(name string, value json.RawMessage) error {
 		if slices.Contains(seen, name) {
 			return fmt.Errorf("field %q is there twice", name)
 		}
@@ -51,17 +54,6 @@ func parse(line []byte, told queue.Job) (queue.Job, error) {
 		return job, err
 	}
 	return job, complete(&job, told, seen)
-}
-
-// syntax words what encoding/json found, for somebody who has not seen the code.
-func syntax(err error, otherwise string) error {
-	switch {
-	case err == nil:
-		return errors.New(otherwise)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("it is not JSON: it ends too early")
-	}
-	return fmt.Errorf("it is not JSON: %w", err)
 }
 
 // complete fills in what was told, and wants the rest to be there.
@@ -117,13 +109,13 @@ func setText(to *string, name string, value json.RawMessage) error {
 	if value[0] != '"' {
 		return fmt.Errorf("%s is not a string", name)
 	}
-	*to = text(value)
+	*to = strictjson.Text(value)
 	if *to == "" {
 		return fmt.Errorf("%s is empty", name)
 	}
 	// Half of a surrogate pair, \ud800, is read as U+FFFD: two different keys would become one.
 	const replacement = "\uFFFD"
-	if n := strings.Count(*to, replacement); n > bytes.Count(value, []byte(replacement))+escapedReplacements(value) {
+	if n := strings.Count(*to, replacement); n > 0 && n > bytes.Count(value, []byte(replacement))+escapedReplacements(value) {
 		return fmt.Errorf("%s has half of a surrogate pair, which is no character", name)
 	}
 	return nil
@@ -180,4 +172,13 @@ func clip(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:64], "") + "…"
+}
+
+// Trace is the traceparent that came with a job, as W3C Trace Context has it: 55 characters. What is none is left out, since a
+// trace must not keep a job from being admitted.
+func Trace(traceparent string) string {
+	if len(traceparent) != 55 || strings.ContainsFunc(traceparent, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return ""
+	}
+	return traceparent
 }

@@ -112,3 +112,22 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A job may be as deep in a batch as it may be alone.
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	for depth, want := range map[int]bool{499: true, 500: false} { // the job itself is a level
+		line := `{"class":"c","key":"k","payload":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`
+		_, err := jobline.Parse([]byte(line))
+		if alone := err == nil; alone != want {
+			t.Errorf("%d levels alone: %v", depth, err)
+		}
+		lines, err := jobline.Split([]byte(`{"jobs":[` + line + `]}`))
+		if err == nil {
+			_, err = jobline.Parse(lines[0])
+		}
+		if among := err == nil; among != want {
+			t.Errorf("%d levels in a batch: %v", depth, err)
+		}
+	}
+}

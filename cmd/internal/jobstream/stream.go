@@ -42,13 +42,13 @@ func (c Config) subjects() []string {
 	return []string{jobs, jobs + ".>"}
 }
 
-// Filters are the subjects of a class, by its token, in this stream; of [NoClass] all that are no subject of any class.
-func (c Config) Filters(token string) []string {
-	if token == NoClass {
-		jobs := string(c.Subjects) + ".jobs"
-		return []string{jobs, jobs + ".*", jobs + ".*.*.>"}
-	}
-	return []string{c.Subjects.ofClass(token)}
+// Filters are the subjects of a class, by its token, in this stream.
+func (c Config) Filters(token string) []string { return []string{c.Subjects.ofClass(token)} }
+
+// FiltersOfNone are the subjects in this stream that are those of no class.
+func (c Config) FiltersOfNone() []string {
+	jobs := string(c.Subjects) + ".jobs"
+	return []string{jobs, jobs + ".*", jobs + ".*.*.>"}
 }
 
 func (c Config) stream() jetstream.StreamConfig {
@@ -74,6 +74,9 @@ func orUnbounded(n int64) int64 {
 // ErrUnfit marks a stream that cannot serve.
 var ErrUnfit = errors.New("the stream does not fit")
 
+// overlaps is JetStream's code for subjects that another stream has.
+const overlaps = 10065
+
 // Ensure returns the stream, made when it is missing. One that is there is never changed: what differs in it is told, and
 // the error wraps ErrUnfit where messages would be lost or delivered wrongly.
 func Ensure(ctx context.Context, js jetstream.JetStream, c Config) (stream jetstream.Stream, differs []string, err error) {
@@ -83,6 +86,10 @@ func Ensure(ctx context.Context, js jetstream.JetStream, c Config) (stream jetst
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another was faster
 			stream, err = js.Stream(ctx, c.Name)
 		}
+	}
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == overlaps {
+		return nil, nil, fmt.Errorf("%w: stream %s cannot be made: another stream has some of the subjects %s; see nats stream ls --subject %q, take them from it or choose others",
+			ErrUnfit, c.Name, strings.Join(c.subjects(), " "), c.subjects()[1])
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("stream %s: %w", c.Name, err)
@@ -135,6 +142,31 @@ func bound(n int64) string {
 		return "none"
 	}
 	return fmt.Sprint(n)
+}
+
+// Waiting is how many messages wait in the stream of a name; none where there is no such stream.
+func Waiting(ctx context.Context, js jetstream.JetStream, name string) (uint64, error) {
+	stream, err := js.Stream(ctx, name)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	}
+	return stream.CachedInfo().State.Msgs, nil
+}
+
+// Consumer is the name of the consumer by which a bridge carries a class: the id of its micro service, and the class or what
+// stands for it.
+func Consumer(bridge, class string) string { return bridge + "-" + class }
+
+// idLength is that of the ids that micro gives services.
+const idLength = 22
+
+// ReadConsumer is the inverse of Consumer; not ok for a consumer that no bridge made.
+func ReadConsumer(name string) (bridge, class string, ok bool) {
+	bridge, class, ok = strings.Cut(name, "-")
+	return bridge, class, ok && len(bridge) == idLength && class != ""
 }
 
 // ValidateName reports a name that no stream can have.

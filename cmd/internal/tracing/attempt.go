@@ -17,10 +17,14 @@ import (
 
 const statusError = codes.Error
 
-// Submit begins the span of a submission and puts its context into the job. end is told the answer.
+// Submit begins the span of a submission, below the one that the job came with, and puts its context into the job. end is told
+// the answer.
 func (t *Tracing) Submit(ctx context.Context, job *queue.Job) (_ context.Context, end func(queue.Receipt, error)) {
 	if !t.on {
 		return ctx, func(queue.Receipt, error) {}
+	}
+	if from := t.read(job.Trace); from.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, from)
 	}
 	ctx, span := t.tracer.Start(ctx, "submit", trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
 		attribute.String("spout.class", job.Class), attribute.String("spout.key", job.Key),

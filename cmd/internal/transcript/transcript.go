@@ -45,7 +45,37 @@ type Server interface {
 // Run runs the scripts of a command. start starts a server and tells its address.
 func Run(t *testing.T, start func(testing.TB) (server Server, address string)) {
 	t.Helper()
-	testscript.Run(t, testscript.Params{
+	testscript.Run(t, params(start))
+}
+
+// RunAPI runs them with commands that go through the HTTP API: serve serves it for the Redis at an address, and its URL is in
+// SPOUT_API. Then the condition [api] holds, for lines that are about Redis itself. It leaves golden files alone.
+func RunAPI(t *testing.T, start func(testing.TB) (Server, string), serve func(tb testing.TB, address string) (url string)) {
+	t.Helper()
+	p := params(start)
+	setup := p.Setup
+	p.Setup = func(env *testscript.Env) error {
+		tb, ok := env.T().(testing.TB)
+		if err := setup(env); err != nil || !ok {
+			return err
+		}
+		env.Setenv("SPOUT_API", serve(tb, env.Getenv("ADDR")))
+		return nil
+	}
+	p.Condition = func(name string) (bool, error) { return conditionAPI(name, true) }
+	p.UpdateScripts = false
+	testscript.Run(t, p)
+}
+
+func conditionAPI(name string, holds bool) (bool, error) {
+	if name != "api" {
+		return false, fmt.Errorf("unknown condition %q", name)
+	}
+	return holds, nil
+}
+
+func params(start func(testing.TB) (server Server, address string)) testscript.Params {
+	return testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -75,7 +105,8 @@ func Run(t *testing.T, start func(testing.TB) (server Server, address string)) {
 			"kill-redis":  func(ts *testscript.TestScript, _ bool, _ []string) { fixtureOf(ts).server.Kill() },
 			"start-redis": func(ts *testscript.TestScript, _ bool, _ []string) { fixtureOf(ts).server.Restart() },
 		},
-	})
+		Condition: func(name string) (bool, error) { return conditionAPI(name, false) },
+	}
 }
 
 type fixture struct {

@@ -1,4 +1,4 @@
-package jobline
+package strictjson
 
 import (
 	"encoding/json"
@@ -31,7 +31,7 @@ func FuzzFields(f *testing.F) {
 			})
 			return all, err != nil
 		}
-		fast, failed := read(fields)
+		fast, failed := read(Fields)
 		slow, alsoFailed := read(slowly)
 		if diff := cmp.Diff(slow, fast); diff != "" || failed != alsoFailed {
 			t.Errorf("%q: %v, %v: %s", line, failed, alsoFailed, diff)

@@ -1,4 +1,4 @@
-package jobline
+package strictjson
 
 import (
 	"bytes"
@@ -7,8 +7,9 @@ import (
 	"io"
 )
 
-// fields calls each for every field of an object, in order. The line is UTF-8. Values are parts of it.
-func fields(line []byte, each func(name string, value json.RawMessage) error) error {
+// Fields calls each for every field of the one object in a line, in order, and ends with its error. The line is UTF-8; values are parts of
+// it. Where it is no JSON, it is read as far as it can be, so that the first mistake is the one that is told.
+func Fields(line []byte, each func(name string, value json.RawMessage) error) error {
 	if !json.Valid(line) {
 		return slowly(line, each)
 	}
@@ -18,7 +19,7 @@ func fields(line []byte, each func(name string, value json.RawMessage) error) er
 	}
 	for rest = blank(rest[1:]); rest[0] != '}'; {
 		n := length(rest)
-		name := text(rest[:n])
+		name := Text(rest[:n])
 		rest = blank(blank(rest[n:])[1:]) // the colon
 		n = length(rest)
 		if err := each(name, json.RawMessage(rest[:n:n])); err != nil {
@@ -31,7 +32,12 @@ func fields(line []byte, each func(name string, value json.RawMessage) error) er
 	return nil
 }
 
-func blank(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }
+func blank(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t' || b[0] == '\r' || b[0] == '\n') {
+		b = b[1:]
+	}
+	return b
+}
 
 // length of the value that valid JSON begins with.
 func length(b []byte) int {
@@ -67,8 +73,8 @@ func length(b []byte) int {
 	return len(b)
 }
 
-// text is the value of a string in valid JSON.
-func text(value []byte) string {
+// Text is the value of a string in valid JSON.
+func Text(value []byte) string {
 	if bytes.IndexByte(value, '\\') < 0 {
 		return string(value[1 : len(value)-1])
 	}
@@ -79,28 +85,43 @@ func text(value []byte) string {
 	return s
 }
 
-// slowly is fields for what is no valid JSON: what can be read is, so that the first mistake is the one that is told.
+// Items are those of a list in valid JSON.
+func Items(list []byte) []json.RawMessage {
+	var all []json.RawMessage
+	for rest := blank(list[1:]); rest[0] != ']'; {
+		n := length(rest)
+		all = append(all, json.RawMessage(rest[:n:n]))
+		if rest = blank(rest[n:]); rest[0] == ',' {
+			rest = blank(rest[1:])
+		}
+	}
+	return all
+}
+
+// slowly is Fields for what is no valid JSON.
 func slowly(line []byte, each func(name string, value json.RawMessage) error) error {
 	decoder := json.NewDecoder(bytes.NewReader(line))
-	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
-		return syntax(err, "it is not a JSON object")
+	if start, err := decoder.Token(); err != nil {
+		return syntax(err)
+	} else if start != json.Delim('{') {
+		return errors.New("it is not a JSON object")
 	}
 	for decoder.More() {
 		token, err := decoder.Token()
 		if err != nil {
-			return syntax(err, "")
+			return syntax(err)
 		}
 		name, _ := token.(string) // inside an object this is a field's name
 		var value json.RawMessage
 		if err := decoder.Decode(&value); err != nil {
-			return syntax(err, "")
+			return syntax(err)
 		}
 		if err := each(name, value); err != nil {
 			return err
 		}
 	}
 	if _, err := decoder.Token(); err != nil {
-		return syntax(err, "")
+		return syntax(err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("there is something behind the object")
