@@ -38,7 +38,7 @@ func TestBridge(t *testing.T) {
 		t.Cleanup(w.dismiss)
 		return w
 	}
-	bridges := []*worker{bridge(), bridge()}
+	bridges := []*worker{bridge(), bridge(), bridge()}
 	runs := s.record()
 	var published sync.WaitGroup
 	for key := range natsKeys {
@@ -48,8 +48,8 @@ func TestBridge(t *testing.T) {
 
 	for kill := range bridgeKills {
 		pass(t, 1500*time.Millisecond)
-		bridges[kill%2].kill()
-		bridges[kill%2] = bridge()
+		bridges[kill%len(bridges)].kill()
+		bridges[kill%len(bridges)] = bridge()
 		if kill%3 == 2 && kill/3 < natsRestarts {
 			broker.Restart()
 		}

@@ -34,6 +34,15 @@ func TestBridgeRefuses(t *testing.T) {
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "OTHER", Subjects: []string{"x"}}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ALL", Subjects: []string{"all.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	deaf := natstest.Start(t, func(o *server.Options) {
+		o.Users = []*server.User{{Username: "bridge", Password: "x", Permissions: &server.Permissions{
+			Subscribe: &server.SubjectPermission{Deny: []string{"spout.v1.submit.*"}},
+		}}}
+		o.NoAuthUser = "bridge"
+	})
 	for _, test := range []struct {
 		args   []string
 		status int
@@ -50,6 +59,8 @@ func TestBridgeRefuses(t *testing.T) {
 		{[]string{"--nats-nkey", "/nowhere"}, 78, "nkey seed /nowhere"},
 		{[]string{"--nats", closed.URL}, 77, "does not let us in"},
 		{[]string{"--nats", broker.URL, "--stream", "OTHER"}, 78, "the stream does not fit"},
+		{[]string{"--nats", broker.URL, "--subjects", "all"}, 78, "another stream has some of the subjects all.jobs all.jobs.>"},
+		{[]string{"--nats", deaf.URL}, 77, "may not listen"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 		status, stderr := callBridge(ctx, redis, test.args...)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/spout-queue/spout/queue"
 )
 
@@ -17,7 +19,7 @@ func BenchmarkDurable(b *testing.B) {
 	_, stop := s.bridge()
 	stop()
 	for i := range b.N {
-		if _, err := s.js.PublishAsync(s.config.Subjects.Jobs("calls", fmt.Sprint("k", i%100)), benchLine(i)); err != nil {
+		if _, err := s.js.PublishAsync(s.config.Subjects.Jobs("calls", fmt.Sprint("k", i%100)), benchLine(i), jetstream.WithStallWait(time.Minute)); err != nil {
 			b.Fatal(err)
 		}
 	}

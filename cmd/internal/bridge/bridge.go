@@ -15,7 +15,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/spout-queue/spout/cmd/internal/answer"
 	"github.com/spout-queue/spout/cmd/internal/events"
@@ -44,9 +43,15 @@ type Options struct {
 type Bridge struct {
 	o      Options
 	stream jetstream.Stream // nil when not durable
-	away   atomic.Pointer[error]
-	logged atomic.Int64 // when it was told last that Redis is away, unix ns
+	redis  outage
+	seen   atomic.Pointer[sight]
 	counts counts
+}
+
+// sight is how the bridge saw its stream.
+type sight struct {
+	last time.Time // it was seen
+	err  error     // since then
 }
 
 // counts are shown by nats micro stats.
@@ -65,12 +70,15 @@ func New(ctx context.Context, o Options) (*Bridge, error) {
 	if !o.Durable {
 		return b, nil
 	}
+	var away outage
 	for deadline := time.Now().Add(patience); ; {
 		err := b.ensure(ctx)
 		if err == nil || errors.Is(err, jobstream.ErrUnfit) || denied(err) || time.Now().After(deadline) {
 			return b, err
 		}
-		o.Log.Warn("waiting for jetstream", slog.String("error", err.Error()))
+		if away.tell(true) {
+			o.Log.Warn("waiting for jetstream", slog.Duration("patience", patience), slog.String("error", err.Error()))
+		}
 		select {
 		case <-time.After(leastBackoff):
 		case <-ctx.Done():
@@ -111,19 +119,20 @@ func (b *Bridge) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.o.Log.Info("the bridge is open", slog.String("id", service.Info().ID), slog.String("nats", b.o.NATS.ConnectedUrlRedacted()),
+	b.o.Log.Info("the bridge is open", slog.String("id", service.Info().ID), slog.String("nats", b.o.NATS.Address()),
 		slog.String("subjects", string(b.o.Stream.Subjects)))
 	if b.o.Durable {
 		newClaims(b, service.Info().ID).run(ctx)
 	} else {
 		<-ctx.Done()
 	}
+	service.finish()
 	stop()
 	telling.Wait()
 	return b.close()
 }
 
-// close answers the requests that have come and closes the connection.
+// close closes the connection once all is sent.
 func (b *Bridge) close() error {
 	closed := b.o.NATS.StatusChanged(nats.CLOSED)
 	if err := b.o.NATS.Drain(); err != nil && !errors.Is(err, nats.ErrConnectionReconnecting) && !errors.Is(err, nats.ErrConnectionClosed) {
@@ -147,27 +156,41 @@ func (b *Bridge) Ready() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
 	defer cancel()
-	if err := ping(ctx, b.o.Queue.Redis()); err != nil {
+	if err := b.o.Queue.Redis().Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("redis does not answer: %w", err)
 	}
-	return nil
+	return b.unseen()
 }
 
-func ping(ctx context.Context, rdb redis.Cmdable) error { return rdb.Ping(ctx).Err() }
+// unseenMost is how long the stream may be out of sight, as while it gets another leader.
+const unseenMost = 10 * time.Second
 
-// reached notes whether Redis answered, and tells of changes.
-func (b *Bridge) reached(err error) {
-	if err == nil {
-		if b.away.Swap(nil) != nil {
-			b.o.Log.Info("redis answers again")
-		}
-		return
+// unseen tells that the bridge has not seen its stream for too long, and why.
+func (b *Bridge) unseen() error {
+	seen := b.seen.Load()
+	if seen == nil || seen.err == nil || time.Since(seen.last) <= unseenMost {
+		return nil
 	}
-	first := b.away.Swap(&err) == nil
-	now, last := time.Now().UnixNano(), b.logged.Load()
-	if first || now-last > int64(mostBackoff) {
-		b.logged.Store(now)
+	return fmt.Errorf("stream %s was not seen for %v: %w", b.o.Stream.Name, time.Since(seen.last).Round(time.Second), seen.err)
+}
+
+// looked notes whether the stream was seen.
+func (b *Bridge) looked(err error) {
+	now := sight{last: time.Now(), err: err}
+	if before := b.seen.Load(); err != nil && before != nil {
+		now.last = before.last
+	}
+	b.seen.Store(&now)
+}
+
+// reached notes whether Redis took jobs.
+func (b *Bridge) reached(err error) {
+	switch {
+	case !b.redis.tell(err != nil):
+	case err != nil:
 		b.o.Log.Warn("redis does not take jobs; they wait in the stream", slog.String("error", err.Error()))
+	default:
+		b.o.Log.Info("redis takes jobs again")
 	}
 }
 

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/spout-queue/spout/cmd/internal/jobstream"
@@ -22,6 +23,8 @@ const (
 	// delayMost is the longest that a message is put off at once: a bucket that opens earlier than it told, because its
 	// class was changed or it was purged, is noticed after that.
 	delayMost = time.Minute
+	// soon is how long before a bucket opens those that come early may stay, if they would be away for long.
+	soon = 10 * lateness
 )
 
 // bucket is the messages of one key that were delivered and are not final. It exists only while there are some.
@@ -39,7 +42,7 @@ type bucket struct {
 // overdue tells, when asked now and then, that the first message has not come back when it should have.
 func (b *bucket) overdue(now time.Time) bool {
 	switch {
-	case b.eligible() > 0:
+	case b.leads():
 		b.absent = time.Time{}
 	case b.absent.IsZero():
 		b.absent = now
@@ -74,21 +77,26 @@ func (b *bucket) find(seq uint64) (int, bool) {
 	})
 }
 
-// eligible is how many of the hand may be submitted, from the first: none is let past an earlier message that is not here.
-func (b *bucket) eligible() int {
-	n := 0
-	for n < len(b.hand) && b.hand[n].seq == b.waiting[n] {
-		n++
-	}
-	return n
+// eligible is how many of the hand may be submitted, from the first, at most so many: none is let past an earlier message that is
+// not here.
+func (b *bucket) eligible(most int) int {
+	return sort.Search(min(most, len(b.hand)), func(i int) bool { return !b.gapless(i) })
 }
+
+// gapless tells that all messages up to an index of waiting are here: both lists ascend, and what is here is among those that wait.
+func (b *bucket) gapless(index int) bool {
+	return index < len(b.hand) && b.hand[index].seq == b.waiting[index]
+}
+
+// leads tells that the first of the hand may be submitted.
+func (b *bucket) leads() bool { return b.gapless(0) }
 
 // take is how many of the hand may go into one call of at most so many jobs and bytes. Those of a call are decided at one
 // moment, in order: the first refusal for lack of room is one for all behind it. That holds only for jobs on the same terms:
 // one without max_wait may be admitted behind one that would wait too long.
 func (b *bucket) take(jobs, bytes int) int {
-	n := 0
-	for n < min(b.eligible(), jobs) {
+	n, most := 0, b.eligible(jobs)
+	for n < most {
 		m := b.hand[n]
 		if bytes -= len(m.job.Payload); bytes < 0 {
 			break
@@ -104,11 +112,14 @@ func (b *bucket) take(jobs, bytes int) int {
 
 // final takes a message of the hand off the books.
 func (b *bucket) final(m *message) {
-	if at, here := b.find(m.seq); here {
+	if len(b.hand) > 0 && b.hand[0] == m { // nearly always
+		b.hand[0] = nil
+		b.hand = b.hand[1:]
+	} else if at, here := b.find(m.seq); here {
 		b.hand = slices.Delete(b.hand, at, at+1)
 	}
 	switch at, known := slices.BinarySearch(b.waiting, m.seq); {
-	case known && at == 0: // nearly always, and there may be many
+	case known && at == 0: // there may be many
 		b.waiting = b.waiting[1:]
 	case known:
 		b.waiting = slices.Delete(b.waiting, at, at+1)
@@ -133,6 +144,13 @@ func (b *bucket) delay(now time.Time, index int, interval time.Duration) time.Du
 		return delayMost
 	}
 	return min(wait+time.Duration(index)*min(interval, delayMost), delayMost)
+}
+
+// goesBack is for how long a message that comes while the bucket is shut is put off. It is not, when it would be away for the
+// longest time and the bucket is about to be asked: should it have room by then, that would be noticed a minute late.
+func (b *bucket) goesBack(now time.Time, index int, interval time.Duration) (delay time.Duration, ok bool) {
+	delay = b.delay(now, index, interval)
+	return delay, delay < delayMost || b.opens.Sub(now) > soon
 }
 
 // noRoom tells how long a refusal asks to wait, and whether it is one for lack of room.

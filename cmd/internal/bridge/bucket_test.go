@@ -100,3 +100,52 @@ func TestBucketDelay(t *testing.T) {
 		t.Errorf("nobody drains: %v", got)
 	}
 }
+
+// Who comes just before a bucket opens waits for it, rather than for a minute.
+func TestBucketGoesBack(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, test := range []struct {
+		name            string
+		opens, interval time.Duration
+		index           int
+		want            time.Duration // 0: it stays
+	}{
+		{"the first", lateness, time.Hour, 0, lateness},
+		{"one behind it that would be away for long", lateness, time.Hour, 1, 0},
+		{"one behind it whose turn is soon", lateness, 10 * time.Millisecond, 3, lateness + 30*time.Millisecond},
+		{"long before it opens", 30 * time.Second, time.Hour, 1, delayMost},
+	} {
+		b := &bucket{opens: now.Add(test.opens)}
+		delay, ok := b.goesBack(now, test.index, test.interval)
+		if !ok {
+			delay = 0
+		}
+		if delay != test.want {
+			t.Errorf("%s goes back for %v, want %v", test.name, delay, test.want)
+		}
+	}
+}
+
+// A message that comes while others of its key are in a call does not take the place of one of them.
+func TestBoardKeepsItsMessages(t *testing.T) {
+	t.Parallel()
+	b := &bucket{key: "k"}
+	l := &line{buckets: map[string]*bucket{"k": b}}
+	for _, seq := range []uint64{7, 8} {
+		b.arrive(&message{seq: seq})
+		l.hand++
+	}
+	l.enqueue(b)
+	_, passengers := l.board()
+	b.arrive(&message{seq: 5}) // delivered late
+	for i, m := range passengers[0].messages {
+		if want := uint64(7 + i); m.seq != want {
+			t.Errorf("message %d of the call is %d, not %d", i, m.seq, want)
+		}
+		b.final(m)
+	}
+	if len(b.hand) != 1 || !b.leads() || b.hand[0].seq != 5 || len(b.waiting) != 1 {
+		t.Errorf("left are %v of %v", b.hand, b.waiting)
+	}
+}

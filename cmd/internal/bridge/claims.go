@@ -2,9 +2,8 @@ package bridge
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"strings"
@@ -21,10 +20,6 @@ import (
 const (
 	// claimEvery is how often a bridge looks for classes that nobody carries.
 	claimEvery = time.Second
-	// strayEvery is how often it looks for messages of classes that nobody knows.
-	strayEvery = 5 * time.Second
-	// strayShare of the time, at most, goes into that: one in so many parts.
-	strayShare = 50
 	// An owner is gone after so many signs: a ping that nobody hears is worth two, one without an answer in time one.
 	goneAt   = 4
 	unheard  = 2
@@ -32,8 +27,6 @@ const (
 	pingTime = 500 * time.Millisecond
 	// askTime bounds a question to JetStream or Redis.
 	askTime = 5 * time.Second
-	// straysMost is how many unknown classes are answered at once.
-	straysMost = 16
 	// pullMessages, and as many bytes as the largest two messages or pullBytes, are asked for at once.
 	pullMessages = 1000
 	pullBytes    = 4 << 20
@@ -53,6 +46,10 @@ type claims struct {
 	reconnects uint64
 	// known are the classes in Redis and their intervals, as of the last look.
 	known map[string]*interval
+	// foreign are consumers of the stream that no bridge made: they take what they get from the buckets.
+	foreign []string
+	// blind: the stream could not be looked after; unread: the classes could not be read.
+	blind, unread outage
 	// strays are classes, or what stands for one in a subject, that are not in Redis and have messages.
 	strays    map[string]string
 	strayNext time.Time
@@ -62,11 +59,12 @@ type claims struct {
 type claim struct {
 	class    string
 	consumer string
+	interval *interval
 	cancel   context.CancelFunc
 	ended    chan struct{}
 }
 
-// interval is that of a class, which may change.
+// interval is that of a class, which may change, or be known only later.
 type interval struct {
 	class string
 	ns    atomic.Int64
@@ -83,9 +81,7 @@ func (c *claims) run(ctx context.Context) {
 	tick := time.NewTicker(claimEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		if err := c.look(ctx); err != nil && ctx.Err() == nil {
-			c.b.o.Log.Debug("could not look after the stream", slog.String("error", err.Error()))
-		}
+		c.note(ctx, c.look(ctx))
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -97,6 +93,34 @@ func (c *claims) run(ctx context.Context) {
 	for code := range c.mine {
 		c.release(ctx, code)
 	}
+	c.sweep(ctx)
+}
+
+// sweep deletes what was claimed without the bridge hearing of it, since it was told to stop just then.
+func (c *claims) sweep(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	owners, err := c.owners(ctx)
+	for _, name := range owners {
+		if ownerOf(name) == c.id {
+			err = errors.Join(err, c.b.stream.DeleteConsumer(ctx, name))
+		}
+	}
+	if err != nil {
+		c.b.o.Log.Debug("could not give all classes back", slog.String("error", err.Error()))
+	}
+}
+
+// note tells the log what keeps the bridge from its work. While the connection is lost, that is known.
+func (c *claims) note(ctx context.Context, err error) {
+	if ctx.Err() != nil || !c.b.o.NATS.IsConnected() || !c.blind.tell(err != nil) {
+		return
+	}
+	if err == nil {
+		c.b.o.Log.Info("looks after the stream again")
+		return
+	}
+	c.b.o.Log.Warn("could not look after the stream", slog.String("stream", c.b.o.Stream.Name), slog.String("error", err.Error()))
 }
 
 // look claims the classes that nobody carries.
@@ -104,6 +128,7 @@ func (c *claims) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	owners, err := c.owners(ctx)
+	c.b.looked(err)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return errors.Join(err, c.b.ensure(ctx)) // somebody deleted it
 	}
@@ -153,8 +178,14 @@ func (c *claims) wanted() map[string]string {
 // classes reads which there are. While Redis is away, those of before count.
 func (c *claims) classes(ctx context.Context) {
 	list, err := c.b.o.Queue.Classes().List(ctx)
+	if c.unread.tell(err != nil) {
+		if err != nil {
+			c.b.o.Log.Warn("the classes cannot be read; those of before count", slog.String("error", err.Error()))
+		} else {
+			c.b.o.Log.Info("the classes can be read again")
+		}
+	}
 	if err != nil {
-		c.b.reached(err)
 		return
 	}
 	known := map[string]*interval{}
@@ -162,7 +193,7 @@ func (c *claims) classes(ctx context.Context) {
 		code := codeOf(class.Name)
 		of := c.known[code]
 		if of == nil {
-			of = &interval{class: class.Name}
+			of = c.intervalOf(code, class.Name)
 			if class.Dedup == 0 {
 				c.b.o.Log.Warn("the class has no dedup: a message that is delivered again after its job has ended is admitted again",
 					slog.String("class", class.Name))
@@ -175,20 +206,31 @@ func (c *claims) classes(ctx context.Context) {
 	c.known = known
 }
 
-// owners are the consumers of the stream.
+// intervalOf is that of a class that was not known. Its messages may be carried already, as those of a stray.
+func (c *claims) intervalOf(code, class string) *interval {
+	if mine := c.mine[code]; mine != nil {
+		return mine.interval
+	}
+	return &interval{class: class}
+}
+
+// owners are the consumers of the stream that bridges made.
 func (c *claims) owners(ctx context.Context) (map[string]string, error) {
 	owners := map[string]string{}
+	c.foreign = nil
 	list := c.b.stream.ConsumerNames(ctx)
 	for name := range list.Name() {
-		if _, code, ok := strings.Cut(name, "-"); ok {
+		if _, code, ok := jobstream.ReadConsumer(name); ok {
 			owners[code] = name
+		} else {
+			c.foreign = append(c.foreign, name)
 		}
 	}
 	return owners, list.Err()
 }
 
 func ownerOf(consumer string) string {
-	id, _, _ := strings.Cut(consumer, "-")
+	id, _, _ := jobstream.ReadConsumer(consumer)
 	return id
 }
 
@@ -239,20 +281,23 @@ func (c *claims) ping(ctx context.Context, id string) int {
 
 // claim makes the consumer of a class and carries its messages, unless another bridge was faster.
 func (c *claims) claim(ctx context.Context, code, class string) error {
-	name := c.id + "-" + code
+	name, filters := jobstream.Consumer(c.id, code), c.b.o.Stream.Filters(class)
+	if code == jobstream.NoClass {
+		filters = c.b.o.Stream.FiltersOfNone()
+	}
 	consumer, err := c.b.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
-		Durable: name, Description: "carries jobs into the buckets of " + class, FilterSubjects: c.b.o.Stream.Filters(class),
+		Durable: name, Description: "carries jobs into the buckets of " + class, FilterSubjects: filters,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: jobstream.Window, MaxDeliver: -1,
 	})
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == notUnique {
-		return nil
+		return c.taken(class)
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("claim class %s: %w", class, err)
 	}
 	of := c.known[code]
 	if of == nil {
-		of = &interval{}
+		of = &interval{class: class}
 	}
 	l := newLine(c.b, class, &of.ns)
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -266,7 +311,7 @@ func (c *claims) claim(ctx context.Context, code, class string) error {
 		cancel()
 		return errors.Join(err, c.b.stream.DeleteConsumer(ctx, name))
 	}
-	mine := &claim{class: class, consumer: name, cancel: cancel, ended: make(chan struct{})}
+	mine := &claim{class: class, consumer: name, interval: of, cancel: cancel, ended: make(chan struct{})}
 	c.mine[code] = mine
 	go func() {
 		defer close(mine.ended)
@@ -275,6 +320,15 @@ func (c *claims) claim(ctx context.Context, code, class string) error {
 	}()
 	c.b.o.Log.Info("carries a class", slog.String("class", class))
 	return nil
+}
+
+// taken is the error when a class cannot be claimed, unless another bridge was faster.
+func (c *claims) taken(class string) error {
+	if c.foreign == nil {
+		return nil
+	}
+	return fmt.Errorf("class %s is not carried: a consumer that is no bridge's has its messages; delete it: nats consumer rm %s %s",
+		class, c.b.o.Stream.Name, strings.Join(c.foreign, "|"))
 }
 
 // notUnique is JetStream's code for a consumer whose subjects another one of the work queue has.
@@ -294,63 +348,4 @@ func (c *claims) release(ctx context.Context, code string) {
 	if err := c.b.stream.DeleteConsumer(ctx, mine.consumer); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		c.b.o.Log.Debug("could not give a class back", slog.String("class", mine.class), slog.String("error", err.Error()))
 	}
-}
-
-// findStrays looks for messages of classes that are not in Redis, so that they are answered too, and gives back classes that
-// are gone and have no more of them.
-func (c *claims) findStrays(ctx context.Context) error {
-	begin := time.Now()
-	if begin.Before(c.strayNext) {
-		return nil
-	}
-	c.strayNext = begin.Add(strayEvery)
-	covered, err := c.covered(ctx)
-	if err != nil {
-		return err
-	}
-	info, err := c.b.stream.Info(ctx)
-	if err != nil || info.State.Msgs <= covered {
-		return err
-	}
-	info, err = c.b.stream.Info(ctx, jetstream.WithSubjectFilter(c.b.o.Stream.Filters("*")[0]))
-	if err != nil {
-		return err
-	}
-	for subject := range info.State.Subjects {
-		class, _, err := c.b.o.Stream.Subjects.ReadJobs(subject)
-		if code := codeOf(class); err == nil && c.known[code] == nil && len(c.strays) < straysMost {
-			c.strays[code] = class
-		}
-	}
-	c.strayNext = time.Now().Add(max(strayEvery, strayShare*time.Since(begin)))
-	return nil
-}
-
-// covered is how many messages of the stream some consumer has to deliver or has delivered.
-func (c *claims) covered(ctx context.Context) (n uint64, err error) {
-	list := c.b.stream.ListConsumers(ctx)
-	for info := range list.Info() {
-		left := info.NumPending + uint64(max(0, info.NumAckPending))
-		n += left
-		_, code, _ := strings.Cut(info.Name, "-")
-		if left == 0 && c.known[code] == nil && code != codeOf(jobstream.NoClass) {
-			delete(c.strays, code)
-			if c.mine[code] != nil {
-				c.release(ctx, code)
-			}
-		}
-	}
-	return n, list.Err()
-}
-
-// codeOf is a class in the name of a consumer: itself, or a hash of what is no legal name.
-func codeOf(class string) string {
-	illegal := strings.ContainsFunc(class, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' && r != '-'
-	})
-	if illegal || len(class) > 64 {
-		sum := sha256.Sum256([]byte(class))
-		return "=" + hex.EncodeToString(sum[:16])
-	}
-	return class
 }

@@ -3,24 +3,15 @@ package bridge
 // doneMost is how many messages are remembered as final, in case their acknowledgement was lost.
 const doneMost = 8192
 
-// finals remembers the last messages that became final.
-type finals struct {
-	known map[uint64]struct{}
-	ring  []uint64
-	next  int
-}
+// finals remembers the last messages that became final, each in a place of its own until a later one takes that. Sequences begin
+// with 1.
+type finals []uint64
 
-func (f *finals) has(seq uint64) bool {
-	_, ok := f.known[seq]
-	return ok
-}
+func (f finals) has(seq uint64) bool { return f != nil && f[seq%doneMost] == seq }
 
 func (f *finals) add(seq uint64) {
-	if f.known == nil {
-		f.known, f.ring = map[uint64]struct{}{}, make([]uint64, doneMost)
+	if *f == nil {
+		*f = make(finals, doneMost)
 	}
-	delete(f.known, f.ring[f.next])
-	f.ring[f.next] = seq
-	f.known[seq] = struct{}{}
-	f.next = (f.next + 1) % doneMost
+	(*f)[seq%doneMost] = seq
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/spout-queue/spout/queue"
 )
 
-// passenger is a bucket of a call: its first n in hand.
+// passenger is a bucket of a call, with the messages that it has in it.
 type passenger struct {
-	bucket *bucket
-	n      int
+	bucket   *bucket
+	messages []*message
 }
 
 // flight is a call and, once it has landed, its results.
@@ -24,9 +24,6 @@ type flight struct {
 func (l *line) launch(ctx, calls context.Context) {
 	for l.hasRoom() && len(l.ready) > 0 && l.resume.IsZero() && ctx.Err() == nil {
 		jobs, passengers := l.board()
-		if jobs == nil {
-			return
-		}
 		l.calls++
 		l.flying += len(jobs)
 		go func() {
@@ -44,6 +41,8 @@ func (l *line) hasRoom() bool {
 
 // board collects one call.
 func (l *line) board() (jobs []queue.Job, passengers []passenger) {
+	most := min(callJobs, l.hand-l.flying)
+	jobs, flown := make([]queue.Job, 0, most), make([]*message, 0, most)
 	bytes, taken := callBytes, 0
 	for _, b := range l.ready {
 		n := b.take(callJobs-len(jobs), bytes)
@@ -51,12 +50,14 @@ func (l *line) board() (jobs []queue.Job, passengers []passenger) {
 			break
 		}
 		n = max(n, 1) // a payload that is too large is for the queue to refuse
-		for _, m := range b.hand[:n] {
+		at := len(flown)
+		flown = append(flown, b.hand[:n]...)
+		for _, m := range flown[at:] {
 			jobs = append(jobs, m.job)
 			bytes -= len(m.job.Payload)
 		}
 		b.flying, b.queued = n, false
-		passengers = append(passengers, passenger{b, n})
+		passengers = append(passengers, passenger{b, flown[at:]})
 		taken++
 	}
 	clear(l.ready[:taken])
@@ -78,8 +79,8 @@ func (l *line) land(ctx context.Context, f flight) {
 	l.backoff = 0
 	results := f.results
 	for _, p := range f.passengers {
-		l.conclude(p, results[:p.n])
-		results = results[p.n:]
+		l.conclude(p, results[:len(p.messages)])
+		results = results[len(p.messages):]
 	}
 }
 
@@ -108,12 +109,11 @@ func unreached(err error) bool {
 // conclude sorts the messages of one bucket into final ones and those that wait.
 func (l *line) conclude(p passenger, results []queue.Result) {
 	b, now := p.bucket, time.Now()
-	flown := append([]*message(nil), b.hand[:p.n]...)
 	b.flying = 0
 	b.opens = time.Time{}
 	refused := false
 	for i, r := range results {
-		m := flown[i]
+		m := p.messages[i]
 		full, _ := errors.AsType[*queue.FullError](r.Err)
 		wait, isFull := noRoom(r.Err, full)
 		switch {

@@ -13,7 +13,7 @@ import (
 
 const (
 	// handMost and handBytes bound what a class has in hand; more is read only when that is less.
-	handMost  = 4000
+	handMost  = 2000
 	handBytes = 8 << 20
 	// callJobs and callBytes are one script call per shard: more would be several, between which a job could overtake
 	// another of its bucket.
@@ -160,9 +160,11 @@ func (l *line) arrive(m *message) {
 	l.bytes += m.size
 	now := time.Now()
 	shut := b.flying == 0 && b.opens.After(now)
-	early := index >= b.eligible() && (l.hand > handMost/2 || l.bytes > handBytes/2) // leave room for the one it waits for
+	early := (l.hand > handMost/2 || l.bytes > handBytes/2) && !b.gapless(index) // leave room for the one it waits for
 	if shut || early {
-		l.putOff(b, m, b.delay(now, index, l.gap()))
+		if delay, ok := b.goesBack(now, index, l.gap()); ok || early {
+			l.putOff(b, m, delay)
+		}
 		return
 	}
 	l.enqueue(b)
@@ -186,7 +188,7 @@ func (l *line) release(m *message) {
 
 // enqueue puts a bucket among those that may be submitted to, if it has something for that.
 func (l *line) enqueue(b *bucket) {
-	if !b.queued && b.flying == 0 && b.eligible() > 0 {
+	if !b.queued && b.flying == 0 && b.leads() {
 		b.queued = true
 		l.ready = append(l.ready, b)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/spout-queue/spout/cmd/internal/answer"
+	"github.com/spout-queue/spout/cmd/internal/metercheck"
 	"github.com/spout-queue/spout/queue"
 )
 
@@ -34,15 +35,19 @@ const HeaderRetryAfter = "Retry-After"
 
 // service answers requests.
 type service struct {
+	micro.Service
 	b      *Bridge
-	meters *meters
-	places chan struct{} // one for each clerk
-	work   chan func()
+	meters *metercheck.Meters
+	desk   *desk
+	places chan struct{} // one for each request that has come and is not answered
+	// unheard: there are requests without a reply subject.
+	unheard outage
 }
 
 // serve opens the micro service: with all its endpoints, or, without requests, with none, so that others see that it lives.
-func (b *Bridge) serve(ctx context.Context) (micro.Service, error) {
-	s := &service{b: b, meters: newMeters(b.o.Queue), places: make(chan struct{}, requestsMost), work: make(chan func())}
+func (b *Bridge) serve(ctx context.Context) (*service, error) {
+	s := &service{b: b, meters: metercheck.New(b.o.Queue), places: make(chan struct{}, requestsMost)}
+	s.desk = &desk{s: s, ctx: context.WithoutCancel(ctx)} // what has come is answered when the bridge stops, too
 	svc, err := micro.AddService(b.o.NATS.Conn, micro.Config{
 		Name: serviceName, Version: serviceVersion, Description: "puts jobs into buckets with a fixed outflow, or says when to come back",
 		Metadata:     map[string]string{"prefix": string(b.o.Stream.Subjects), "stream": b.o.Stream.Name, "installation": b.o.Queue.Prefix()},
@@ -54,24 +59,48 @@ func (b *Bridge) serve(ctx context.Context) (micro.Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the service: %w", err)
 	}
-	if !b.o.Requests {
-		return svc, nil
+	s.Service = svc
+	if b.o.Requests {
+		err = s.listen(ctx)
 	}
-	group := svc.AddGroup(string(b.o.Stream.Subjects))
+	if err == nil {
+		err = b.mayListen()
+	}
+	if err != nil {
+		return nil, errors.Join(err, svc.Stop())
+	}
+	return s, nil
+}
+
+// listen opens the endpoints.
+func (s *service) listen(ctx context.Context) error {
+	group := s.AddGroup(string(s.b.o.Stream.Subjects))
 	for _, e := range []struct {
 		name, subject string
-		handle        func(context.Context, micro.Request)
+		handle        micro.HandlerFunc
 	}{
 		{"submit", "submit.*", s.submit},
-		{"submit-batch", "submit.*.batch", s.batch},
+		{"submit-batch", "submit.*.batch", s.checked(s.aside(ctx, s.batch))},
 		{"submit-nowhere", "submit", s.nowhere},
-		{"meter-check", "meter.check", s.check},
+		{"meter-check", "meter.check", s.aside(ctx, s.check)},
 	} {
-		if err := group.AddEndpoint(e.name, s.endpoint(ctx, e.handle), micro.WithEndpointSubject(e.subject)); err != nil {
-			return nil, errors.Join(fmt.Errorf("open endpoint %s: %w", e.subject, err), svc.Stop())
+		if err := group.AddEndpoint(e.name, e.handle, micro.WithEndpointSubject(e.subject)); err != nil {
+			return fmt.Errorf("open endpoint %s: %w", e.subject, err)
 		}
 	}
-	return svc, nil
+	return nil
+}
+
+// mayListen tells that the account may not have what the service subscribed to. It would be deaf, and look as if it served.
+func (b *Bridge) mayListen() error {
+	if err := b.o.NATS.FlushTimeout(tryTime); err != nil {
+		return nil //nolint:nilerr // the connection is lost, and made again
+	}
+	err := b.o.NATS.LastError()
+	if errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), "Subscription") {
+		return fmt.Errorf("the account may not listen: %w; docs/nats.md has what it needs", err)
+	}
+	return nil
 }
 
 func (b *Bridge) stats() any {
@@ -81,46 +110,36 @@ func (b *Bridge) stats() any {
 	}
 }
 
-// endpoint answers requests side by side, since those of one subscription come one after the other: so they share round
-// trips to Redis.
-func (s *service) endpoint(ctx context.Context, handle func(context.Context, micro.Request)) micro.Handler {
-	return micro.HandlerFunc(func(r micro.Request) {
-		task := func() {
+// aside answers requests side by side, since those of one subscription come one after the other.
+func (s *service) aside(ctx context.Context, handle func(context.Context, micro.Request)) micro.HandlerFunc {
+	return func(r micro.Request) {
+		s.places <- struct{}{}
+		go func() {
+			defer func() { <-s.places }()
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.b.o.RequestTime)
 			defer cancel()
 			handle(ctx, r)
-		}
-		select {
-		case s.work <- task:
-			return
-		default:
-		}
-		select {
-		case s.work <- task:
-		case s.places <- struct{}{}:
-			go s.clerk(task)
-		}
-	})
+		}()
+	}
 }
 
-// idleTime is how long a clerk waits for the next request.
-const idleTime = 10 * time.Second
-
-// clerk answers requests one after the other. They stay for a while: a new goroutine would have to grow its stack each time.
-func (s *service) clerk(task func()) {
-	defer func() { <-s.places }()
-	idle := time.NewTimer(idleTime)
-	defer idle.Stop()
-	for {
-		task()
-		idle.Reset(idleTime)
-		select {
-		case task = <-s.work:
-		case <-idle.C:
+// finish lets no more requests in, and waits, not for ever, until those that have come are answered.
+func (s *service) finish() {
+	if err := errors.Join(s.Stop(), s.b.o.NATS.FlushTimeout(time.Second)); err != nil { // now none is on its way any more
+		s.b.o.Log.Debug("could not leave in order", slog.String("error", err.Error()))
+	}
+	tick := time.NewTicker(quietTime)
+	defer tick.Stop()
+	for deadline := time.Now().Add(finishTime); time.Now().Before(deadline); {
+		<-tick.C // those that came last have been taken up since
+		if len(s.places) == 0 {
 			return
 		}
 	}
 }
+
+// quietTime is how long a request may be between its subscription and its handler.
+const quietTime = 20 * time.Millisecond
 
 // class is the one that a subject names.
 func (s *service) class(r micro.Request) string {
@@ -128,63 +147,97 @@ func (s *service) class(r micro.Request) string {
 	return class
 }
 
-func (s *service) submit(ctx context.Context, r micro.Request) {
+func (s *service) submit(r micro.Request) {
 	job, err := parse(s.class(r), nats.Header(r.Headers()), r.Data())
-	var receipt queue.Receipt
-	if err == nil {
-		receipt, err = s.b.o.Queue.Submit(ctx, job)
-		job.ID = receipt.ID
-	}
-	s.b.tell(job, receipt, err)
 	if err != nil {
-		s.refuse(r, err)
+		s.b.tell(job, queue.Receipt{}, err)
+		s.refuseAtOnce(r, err)
 		return
 	}
-	data, err := receipt.MarshalJSON()
-	if err != nil {
-		panic(err) // a shape of strings and numbers always marshals
-	}
-	s.sent(r.Respond(data))
+	s.places <- struct{}{}
+	s.desk.take(request{r.Reply(), job})
 }
 
-func (s *service) nowhere(_ context.Context, r micro.Request) {
-	s.refuse(r, fmt.Errorf("%w: subject %s names no class; send to %s", queue.ErrInvalid, r.Subject(), s.b.o.Stream.Subjects.Submit("<class>")))
+func (s *service) nowhere(r micro.Request) {
+	s.refuseAtOnce(r, fmt.Errorf("%w: subject %s names no class; send to %s", queue.ErrInvalid, r.Subject(), s.b.o.Stream.Subjects.Submit("<class>")))
 }
 
-// refuse answers with a micro error: the code of the reason, when to come back, and the rejection's object.
-func (s *service) refuse(r micro.Request, err error) {
-	rejection := answer.Rejection{Err: err}
-	data, failed := rejection.MarshalJSON()
+// refuseAtOnce refuses before the handler returns, so that micro counts it.
+func (s *service) refuseAtOnce(r micro.Request, err error) {
+	header, data := refusal(err)
+	s.sent(r.Error(header.Get(micro.ErrorCodeHeader), header.Get(micro.ErrorHeader), data, micro.WithHeaders(micro.Headers(header))))
+}
+
+// refusal is a micro error: the code of the reason, when to come back, and the rejection's object.
+func refusal(err error) (nats.Header, []byte) {
+	data, failed := answer.Rejection{Err: err}.MarshalJSON()
 	if failed != nil {
-		data = nil
+		panic(failed) // a shape of strings and numbers always marshals
 	}
-	header := micro.Headers{}
+	header := errorHeader(answer.Code(err), string(answer.Reason(err))+": "+oneLine(err))
 	if full, ok := errors.AsType[*queue.FullError](err); ok && !full.Paused {
-		header[HeaderRetryAfter] = []string{seconds(full.RetryAfter)}
+		header.Set(HeaderRetryAfter, seconds(full.RetryAfter))
 	}
-	s.sent(r.Error(strconv.Itoa(answer.Code(err)), string(answer.Reason(err))+": "+oneLine(err), data, micro.WithHeaders(header)))
+	return header, data
 }
+
+// errorHeader is that of a micro error.
+func errorHeader(code int, text string) nats.Header {
+	return nats.Header{micro.ErrorCodeHeader: {strconv.Itoa(code)}, micro.ErrorHeader: {text}}
+}
+
+// send sends the answer to a request whose handler may have returned. The methods of micro's requests are for before: they note
+// errors where micro reads them at the same time.
+func (s *service) send(m *nats.Msg) { s.sent(s.b.o.NATS.PublishMsg(m)) }
 
 // seconds is a duration in whole seconds, rounded up.
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((max(d, 0)+time.Second-1)/time.Second), 10)
 }
 
-// sent notes an answer that nobody gets: who asked repeats the question.
+// sent notes an answer that nobody gets: who asked repeats the question, unless nobody did.
 func (s *service) sent(err error) {
-	if err != nil {
+	switch {
+	case err == nil:
+	case !errors.Is(err, nats.ErrMsgNoReply) && !errors.Is(err, nats.ErrBadSubject): // a request has a reply subject, a message none
 		s.b.o.Log.Debug("an answer could not be sent", slog.String("error", err.Error()))
+	case s.unheard.tell(true):
+		s.b.o.Log.Warn("a message came where requests are answered: nobody hears what became of its job; send a request, or publish to the stream",
+			slog.String("stream", s.b.o.Stream.Subjects.Jobs("<class>", "")+"<key token>"))
 	}
+}
+
+// checked refuses what is no batch.
+func (s *service) checked(batch micro.HandlerFunc) micro.HandlerFunc {
+	return func(r micro.Request) {
+		if err := checkBatch(r); err != nil {
+			s.refuseAtOnce(r, err)
+			return
+		}
+		batch(r)
+	}
+}
+
+func checkBatch(r micro.Request) error {
+	h := nats.Header(r.Headers())
+	switch n := len(linesOf(r)); {
+	case len(bytes.TrimSpace(r.Data())) == 0:
+		return fmt.Errorf("%w: the batch is empty; it must be job lines", queue.ErrInvalid)
+	case n > batchMost:
+		return fmt.Errorf("%w: the batch has %d lines; %d are read", queue.ErrTooLarge, n, batchMost)
+	case h.Get(HeaderKey) != "" || h.Get(HeaderID) != "":
+		return fmt.Errorf("%w: the headers %s and %s are for a single job; in a batch each line has its own key and id", queue.ErrInvalid, HeaderKey, HeaderID)
+	}
+	return nil
+}
+
+func linesOf(r micro.Request) [][]byte {
+	return bytes.Split(bytes.TrimRight(r.Data(), "\r\n"), []byte("\n"))
 }
 
 // batch answers job lines with as many lines, each a receipt or a rejection with the number of its line.
 func (s *service) batch(ctx context.Context, r micro.Request) {
-	lines := bytes.Split(bytes.TrimRight(r.Data(), "\r\n"), []byte("\n"))
-	if len(lines) > batchMost {
-		s.refuse(r, fmt.Errorf("%w: the batch has %d lines; %d are read", queue.ErrTooLarge, len(lines), batchMost))
-		return
-	}
-	class := s.class(r)
+	lines, class := linesOf(r), s.class(r)
 	jobs := make([]queue.Job, 0, len(lines))
 	results := make([]queue.Result, len(lines))
 	var at []int
@@ -204,7 +257,12 @@ func (s *service) batch(ctx context.Context, r micro.Request) {
 		results[at[i]] = result
 		s.b.tell(jobs[i], result.Receipt, result.Err)
 	}
-	s.sent(r.Respond(answers(results)))
+	m := &nats.Msg{Subject: r.Reply(), Data: answers(results)}
+	if most := s.b.o.NATS.MaxPayload(); int64(len(m.Data)) > most {
+		m.Header, m.Data = refusal(fmt.Errorf("%w: the jobs were submitted, but the answer has %d bytes and this NATS carries %d: send fewer lines, with the same ids",
+			queue.ErrUnknown, len(m.Data), most))
+	}
+	s.send(m)
 }
 
 func answers(results []queue.Result) []byte {

@@ -1,19 +1,25 @@
 package bridge_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/spout-queue/spout/cmd/internal/bridge"
 	"github.com/spout-queue/spout/cmd/internal/events"
 	"github.com/spout-queue/spout/cmd/internal/jobstream"
+	"github.com/spout-queue/spout/cmd/internal/natsconn"
+	"github.com/spout-queue/spout/internal/natstest"
 	"github.com/spout-queue/spout/queue"
 )
 
@@ -130,8 +136,91 @@ func TestBatch(t *testing.T) {
 	if want := "1admitted 2rejectedinvalid 3admitted 4rejectedfull"; strings.Join(got, " ") != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
-	if reply := s.ask("submit.calls.batch", strings.Repeat("{}\n", 1001)); reply.Header.Get(micro.ErrorCodeHeader) != "413" {
-		t.Errorf("1,001 lines: %v", reply.Header)
+	for _, test := range []struct {
+		name, body string
+		header     []string
+		code       string
+	}{
+		{"1,001 lines", strings.Repeat("{}\n", 1001), nil, "413"},
+		{"empty", "", nil, "400"},
+		{"blank", " \r\n\n", nil, "400"},
+		{"one id for all lines", `{"key":"k","payload":1}`, []string{bridge.HeaderID, "1"}, "400"},
+		{"one key for all lines", `{"payload":1}`, []string{bridge.HeaderKey, "k"}, "400"},
+	} {
+		if reply := s.ask("submit.calls.batch", test.body, test.header...); reply.Header.Get(micro.ErrorCodeHeader) != test.code {
+			t.Errorf("%s: %v %s", test.name, reply.Header, reply.Data)
+		}
+	}
+	if n := s.errorsOf("submit-batch"); n != 5 {
+		t.Errorf("the statistics have %d errors, want 5", n)
+	}
+}
+
+// errorsOf is how many requests to an endpoint were errors, as nats micro stats shows it.
+func (s *site) errorsOf(endpoint string) int {
+	s.tb.Helper()
+	reply, err := s.nc.Request("$SRV.STATS.spout", nil, 10*time.Second)
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	var stats micro.Stats
+	if err := json.Unmarshal(reply.Data, &stats); err != nil {
+		s.tb.Fatal(err)
+	}
+	at := slices.IndexFunc(stats.Endpoints, func(e *micro.EndpointStats) bool { return e.Name == endpoint })
+	if at < 0 {
+		s.tb.Fatalf("no endpoint %s in %s", endpoint, reply.Data)
+	}
+	return stats.Endpoints[at].NumErrors
+}
+
+// The answer to a batch that NATS does not carry is an answer all the same.
+func TestBatchAnswerTooLong(t *testing.T) {
+	t.Parallel()
+	s := newSiteOn(t, natstest.Start(t, func(o *server.Options) { o.MaxPayload = 4096 }), class("calls", 1000))
+	s.bridge()
+	s.answering()
+	reply := s.ask("submit.calls.batch", strings.Repeat(`{"key":"k","payload":1}`+"\n", 100))
+	if reply.Header.Get(micro.ErrorCodeHeader) != "504" || !strings.Contains(string(reply.Data), "send fewer lines") {
+		t.Errorf("got %v %s", reply.Header, reply.Data)
+	}
+	if n := s.level("calls", "k"); n != 100 {
+		t.Errorf("%d jobs are in the bucket", n)
+	}
+}
+
+// Who publishes where requests are answered has the job submitted, and the log tells that nobody heard the answer.
+func TestNoReply(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, class("calls", 10))
+	var log logged
+	s.bridge(func(o *bridge.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	s.answering()
+	if err := s.nc.Publish("spout.v1.submit.calls", []byte(`{"key":"k","payload":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the job is admitted", func() bool { return s.level("calls", "k") == 1 })
+	until(t, "the log tells", func() bool { return log.says("nobody hears what became of its job") })
+}
+
+// JetStream that is away is told of once, not with every try.
+func TestWaitsQuietly(t *testing.T) {
+	t.Parallel()
+	s := newSiteOn(t, natstest.Start(t, func(o *server.Options) { o.JetStream = false }))
+	var log logged
+	o := bridge.Options{Queue: s.open(), Stream: s.config, Durable: true, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	var err error
+	if o.NATS, err = natsconn.Connect(t.Context(), natsconn.Options{URL: s.nats.URL, Log: o.Log}); err != nil {
+		t.Fatal(err)
+	}
+	defer o.NATS.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := bridge.New(ctx, o); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if text := log.all(); strings.Count(text, "waiting for jetstream") != 1 {
+		t.Errorf("the log:\n%s", text)
 	}
 }
 

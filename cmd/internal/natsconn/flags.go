@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nats-io/nats.go"
 	"github.com/urfave/cli/v3"
 
 	"github.com/spout-queue/spout/cmd/internal/command"
@@ -54,14 +55,14 @@ func StreamFromFlags(s *command.Session) (jobstream.Config, error) {
 	return c, nil
 }
 
-// Blame gives an error of [Connect] its exit status.
+// Blame gives an error of [Connect], or of what is not permitted later, its exit status.
 func Blame(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, ErrOptions):
 		return &exit.Error{Status: exit.Config, Err: err}
-	case refused(err):
+	case refused(err), errors.Is(err, nats.ErrPermissionViolation):
 		return &exit.Error{Status: exit.Denied, Err: err}
 	case errors.Is(err, ErrAway):
 		return &exit.Error{Status: exit.Unavailable, Err: fmt.Errorf("%w; see --nats", err)}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -46,15 +47,20 @@ var ErrAway = errors.New("nats is away")
 const (
 	defaultPatience = 30 * time.Second
 	reconnectWait   = 500 * time.Millisecond
-	// logEvery bounds how often a lost connection is told.
-	logEvery = 5 * time.Second
+	// logEvery bounds how often waiting at the start is told, logSeldom what keeps a lost connection from being made again.
+	logEvery  = 5 * time.Second
+	logSeldom = 30 * time.Second
 )
 
 // Connect connects. It waits for a NATS that is away for as long as Options.Patience; a server that refuses us is an error at
 // once. The errors wrap ErrOptions, nats.ErrAuthorization or ErrAway.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
-	more, err := o.options()
+	var c cause
+	more, err := o.options(&c)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkSchemes(o.URL); err != nil {
 		return nil, err
 	}
 	var settings natscontext.Settings
@@ -70,12 +76,13 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		nc, err = nats.Connect(nats.DefaultURL, more...)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+		return nil, fmt.Errorf("%w: %w", ErrOptions, unquoted(err))
 	}
-	if err := o.await(ctx, nc); err != nil {
+	if err := o.await(ctx, nc, &c); err != nil {
 		nc.Close()
 		return nil, err
 	}
+	c.connected.Store(true)
 	js, err := jetStream(nc, settings)
 	if err != nil {
 		nc.Close()
@@ -94,7 +101,7 @@ func jetStream(nc *nats.Conn, s natscontext.Settings) (jetstream.JetStream, erro
 	return jetstream.New(nc)
 }
 
-func (o Options) options() ([]nats.Option, error) {
+func (o Options) options(c *cause) ([]nats.Option, error) {
 	log := o.Log
 	more := []nats.Option{
 		nats.Name(o.Name), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
@@ -104,8 +111,13 @@ func (o Options) options() ([]nats.Option, error) {
 				log.Warn("lost nats", slog.String("error", err.Error()))
 			}
 		}),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			if c.note(err) {
+				log.Warn("cannot connect to nats", slog.String("error", err.Error()))
+			}
+		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			log.Info("connected to nats again", slog.String("address", nc.ConnectedUrlRedacted()))
+			log.Info("connected to nats again", slog.String("address", address(nc)))
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			log.Warn("nats", slog.String("error", err.Error()))
@@ -137,7 +149,7 @@ func (o Options) options() ([]nats.Option, error) {
 }
 
 // await waits until the connection is made.
-func (o Options) await(ctx context.Context, nc *nats.Conn) error {
+func (o Options) await(ctx context.Context, nc *nats.Conn, c *cause) error {
 	patience := o.Patience
 	if patience == 0 {
 		patience = defaultPatience
@@ -148,6 +160,7 @@ func (o Options) await(ctx context.Context, nc *nats.Conn) error {
 	defer tick.Stop()
 	for {
 		err := nc.LastError()
+		c.note(err)
 		waited := time.Since(begin)
 		switch {
 		case nc.IsConnected():
@@ -155,10 +168,10 @@ func (o Options) await(ctx context.Context, nc *nats.Conn) error {
 		case refused(err):
 			return fmt.Errorf("nats does not let us in: %w", err)
 		case waited > patience:
-			return fmt.Errorf("%w: gave up after %v: %w", ErrAway, waited.Round(time.Second), orNone(err))
+			return fmt.Errorf("%w: gave up on %s after %v: %w", ErrAway, strings.Join(nc.Servers(), ", "), waited.Round(time.Second), c.why())
 		case waited > logEvery/10 && time.Since(logged) >= logEvery:
 			logged = time.Now()
-			o.Log.Warn("waiting for nats", slog.String("error", orNone(err).Error()))
+			o.Log.Warn("waiting for nats", slog.String("address", strings.Join(nc.Servers(), ", ")), slog.String("error", c.why().Error()))
 		}
 		select {
 		case <-tick.C:
@@ -171,11 +184,4 @@ func (o Options) await(ctx context.Context, nc *nats.Conn) error {
 func refused(err error) bool {
 	return errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) ||
 		errors.Is(err, nats.ErrAccountAuthExpired)
-}
-
-func orNone(err error) error {
-	if err == nil {
-		return nats.ErrNoServers
-	}
-	return err
 }

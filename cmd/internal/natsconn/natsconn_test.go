@@ -2,11 +2,14 @@ package natsconn_test
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,19 +81,47 @@ func TestPassword(t *testing.T) {
 	if err := connect(t, natsconn.Options{URL: "nats://u:correct@" + addr}); err != nil {
 		t.Error(err)
 	}
-	if err := connect(t, natsconn.Options{URL: "nats://u:wrong@" + addr}); !errors.Is(err, nats.ErrAuthorization) {
+	if err := connect(t, natsconn.Options{URL: "nats://u:wrong@" + addr}); !errors.Is(err, nats.ErrAuthorization) || strings.Contains(err.Error(), "wrong") {
 		t.Errorf("got %v", err)
+	}
+	for _, text := range []string{"nats://u:secr%et@" + addr, "nats://u:secret@[::1", "nats://u:secret@127.0.0.1:x", "nats://u:sec/ret@" + addr, "http://u:secret@127.0.0.1:1"} {
+		for _, o := range []natsconn.Options{{URL: text}, {Context: write(t, "c.json", fmt.Sprintf(`{"url":%q}`, text))}} {
+			o.Patience = time.Millisecond
+			if err := connect(t, o); err == nil || strings.Contains(err.Error(), "sec") {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	}
+}
+
+// A token in the URL is not in what the connection calls its server.
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, func(o *server.Options) { o.Authorization = "secret" })
+	addr := s.URL[len("nats://"):]
+	c, err := natsconn.Connect(t.Context(), natsconn.Options{URL: "nats://secret@" + addr, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Address(); got != "nats://"+addr {
+		t.Errorf("got %s", got)
+	}
+	c.Close()
+	if got := c.Address(); got != "" {
+		t.Errorf("closed: got %s", got)
 	}
 }
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]natsconn.Options{
-		"both":            {URL: "nats://127.0.0.1:1", Context: "x"},
-		"unknown context": {Context: "nosuch-" + t.Name()},
-		"no seed":         {NKey: "/nowhere/seed"},
-		"half a pair":     {Cert: "/nowhere/cert"},
-		"no authority":    {CA: "/nowhere/ca"},
+		"both":              {URL: "nats://127.0.0.1:1", Context: "x"},
+		"unknown context":   {Context: "nosuch-" + t.Name()},
+		"no seed":           {NKey: "/nowhere/seed"},
+		"half a pair":       {Cert: "/nowhere/cert"},
+		"no authority":      {CA: "/nowhere/ca"},
+		"no credentials":    {Creds: "/nowhere/creds"},
+		"no scheme of ours": {URL: "http://127.0.0.1:1"},
 	} {
 		if err := connect(t, o); !errors.Is(err, natsconn.ErrOptions) {
 			t.Errorf("%s: %v", name, err)
@@ -118,5 +149,24 @@ func TestAway(t *testing.T) {
 	s.Stop()
 	if _, err := natsconn.Connect(ctx, natsconn.Options{URL: s.URL, Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// Over TLS the authority must be trusted; an error says what is wrong with the certificate.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewTLSServer(nil) // for its certificate
+	t.Cleanup(web.Close)
+	s := natstest.Start(t, func(o *server.Options) { o.TLSConfig = web.TLS.Clone() })
+	ca := write(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})))
+	if err := connect(t, natsconn.Options{URL: s.URL, CA: ca}); err != nil {
+		t.Error(err)
+	}
+	if err := connect(t, natsconn.Options{Context: write(t, "tls.json", fmt.Sprintf(`{"url":%q,"ca":%q}`, s.URL, ca))}); err != nil {
+		t.Errorf("with the context: %v", err)
+	}
+	err := connect(t, natsconn.Options{URL: s.URL, Patience: 2 * time.Second})
+	if !errors.Is(err, natsconn.ErrAway) || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("not trusted: %v", err)
 	}
 }

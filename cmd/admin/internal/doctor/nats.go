@@ -27,7 +27,7 @@ func ExamineNATS(ctx context.Context, o natsconn.Options, c jobstream.Config) []
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(ctx, 2*natsPatience)
 	defer cancel()
-	findings := []Finding{checkNATS(conn.Conn)}
+	findings := []Finding{checkNATS(conn)}
 	stream, err := conn.JetStream.Stream(ctx, c.Name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
@@ -40,7 +40,7 @@ func ExamineNATS(ctx context.Context, o natsconn.Options, c jobstream.Config) []
 }
 
 // checkNATS wants consumers with several subjects, which there are since 2.10.
-func checkNATS(nc *nats.Conn) Finding {
+func checkNATS(nc *natsconn.Conn) Finding {
 	const check = "nats"
 	version := nc.ConnectedServerVersion()
 	var major, minor int
@@ -50,7 +50,7 @@ func checkNATS(nc *nats.Conn) Finding {
 	if major < 2 || major == 2 && minor < 10 {
 		return fail(check, "nats-server "+version+" is too old", "upgrade it to 2.10 or later")
 	}
-	return ok(check, fmt.Sprintf("nats-server %s answers at %s, messages of up to %d KiB", version, nc.ConnectedUrlRedacted(), nc.MaxPayload()>>10))
+	return ok(check, fmt.Sprintf("nats-server %s answers at %s, messages of up to %d KiB", version, nc.Address(), nc.MaxPayload()>>10))
 }
 
 func checkStream(c jobstream.Config, info *jetstream.StreamInfo) Finding {
@@ -85,9 +85,10 @@ func checkBridges(ctx context.Context, nc *nats.Conn, stream jetstream.Stream) F
 	classes, alive := 0, map[string]bool{}
 	list := stream.ListConsumers(ctx)
 	for info := range list.Info() {
-		id, class, claimed := strings.Cut(info.Name, "-")
+		id, class, claimed := jobstream.ReadConsumer(info.Name)
 		if !claimed {
-			continue
+			return warn(check, "the consumer "+info.Name+" is no bridge's: what it gets does not reach the buckets",
+				"nats consumer rm "+stream.CachedInfo().Config.Name+" "+info.Name)
 		}
 		classes++
 		if _, asked := alive[id]; !asked {

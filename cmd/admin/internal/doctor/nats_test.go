@@ -45,10 +45,18 @@ func TestNATS(t *testing.T) {
 		t.Fatal(err)
 	}
 	examine(config, "ok nats ", "ok stream ", "ok waiting 1 messages of 1 keys", "FAIL bridges nobody carries")
-	if _, err := stream.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "gone-calls", FilterSubjects: config.Filters("calls"), AckPolicy: jetstream.AckExplicitPolicy}); err != nil {
-		t.Fatal(err)
+	consume := func(name, class string) {
+		t.Helper()
+		if _, err := stream.CreateConsumer(t.Context(), jetstream.ConsumerConfig{
+			Durable: name, FilterSubjects: config.Filters(class), AckPolicy: jetstream.AckExplicitPolicy,
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	consume(jobstream.Consumer(strings.Repeat("x", 22), "calls"), "calls")
 	examine(config, "ok nats ", "ok stream ", "ok waiting ", "warn bridges gone, with the classes calls")
+	consume("peek-mails", "mails")
+	examine(config, "ok nats ", "ok stream ", "ok waiting ", "warn bridges the consumer peek-mails is no bridge's")
 
 	loses := jobstream.Config{Name: "LOSES", Subjects: "other"}
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "LOSES", Subjects: []string{"other"}, MaxAge: time.Hour}); err != nil {
