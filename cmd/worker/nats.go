@@ -107,6 +107,21 @@ func (t *told) waitingEnd(e queue.WaitingEnd) {
 	}
 }
 
+// reclaimed tells of jobs whose worker is gone: it cannot do so itself any more.
+func (t *told) reclaimed(r queue.Reclaimed) {
+	for _, c := range r.Crashed {
+		e := events.Event{Class: c.Class, Key: c.Key, ID: c.ID, Ref: c.Ref, Attempt: c.Attempt, Error: c.Error}
+		if c.State != queue.Cancelled {
+			e.What = events.Failed
+			t.publisher.Publish(e)
+		}
+		if c.State != queue.Line {
+			e.What, e.Final = string(c.State), true // dead or cancelled, as the events are called
+			t.publisher.Publish(e)
+		}
+	}
+}
+
 // observer tells of each attempt that starts, and of what becomes of its job. One that is dead is told of once it is.
 func (t *told) observer() scheduler.Observer {
 	tell := func(a *scheduler.Attempt, e events.Event) {
@@ -135,5 +150,6 @@ func (t *told) observer() scheduler.Observer {
 		Buried: func(a *scheduler.Attempt, why string) {
 			tell(a, events.Event{What: events.Dead, Error: why, Final: true})
 		},
+		Reclaimed: t.reclaimed,
 	}
 }

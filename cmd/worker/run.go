@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -117,6 +118,11 @@ func drain(ctx context.Context, s *command.Session) error {
 		return err
 	}
 	shown.Watch(ops.Probes{Live: worker.Live, Ready: worker.Ready})
+	recording, stop := context.WithCancel(ctx)
+	var recorder sync.WaitGroup
+	recorder.Go(func() { client.Record(recording, s.Log) })
+	defer recorder.Wait()
+	defer stop()
 	return worker.Run(ctx)
 }
 
@@ -164,6 +170,7 @@ func options(s *command.Session) (scheduler.Options, error) {
 		ShutdownTimeout: s.Flags.Duration("shutdown-timeout"),
 		Freshness:       s.Flags.Duration("freshness"),
 		Logger:          s.Log,
+		Version:         command.Version(),
 	}
 	switch {
 	case o.Concurrency < 1 || o.Concurrency > 10_000:
