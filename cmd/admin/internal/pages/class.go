@@ -1,0 +1,254 @@
+package pages
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spout-queue/spout/cmd/admin/access"
+	"github.com/spout-queue/spout/cmd/admin/internal/live"
+	"github.com/spout-queue/spout/queue"
+)
+
+func (p *Pages) classRoutes() {
+	p.get("/class", p.class)
+	p.get("/charts/class", p.classChart)
+	p.live["class"] = p.liveClass
+	p.classDeeds()
+}
+
+const (
+	// classVessels are drawn of a class; the rest is a table.
+	classVessels = 12
+	// bucketsPage is about how many buckets one page of the table has.
+	bucketsPage = 50
+)
+
+// classPage is what is shown of one class.
+type classPage struct {
+	Class   queue.Class
+	Row     classRow
+	Known   bool // the row is
+	Stale   string
+	Facts   []fact
+	State   []vesselState
+	Acts    classActs
+	Said    []notice
+	Span    queue.Span
+	Spans   []spanLink
+	Table   []pointRow
+	Charts  string // where the data of the charts is
+	Vessels []vessel
+	Of      int
+	Buckets bucketTable
+	Changes []changeRow
+}
+
+// fact is a word and what it is.
+type fact struct{ ID, Name, Text string }
+
+type spanLink struct {
+	URL, Text string
+	Here      bool
+}
+
+// class shows how a class stands and fared.
+func (p *Pages) class(w http.ResponseWriter, r *http.Request) error {
+	return p.showClass(w, r, http.StatusOK, r.URL.Query().Get("name"), said(r))
+}
+
+func (p *Pages) showClass(w http.ResponseWriter, r *http.Request, status int, name string, notices []notice) error {
+	ctx := r.Context()
+	class, err := p.Desk.Class(ctx, name)
+	if err != nil {
+		return err
+	}
+	picture := p.Live.Now(ctx)
+	p.Live.Swept(ctx, sweptWait)
+	content := p.lookClass(ctx, class, picture)
+	content.Vessels = p.readVessels(ctx, content.Vessels)
+	content.Said = notices
+	content.Acts = p.actsOnClass(access.From(ctx), class, content.Row)
+	if err := content.readHistory(ctx, p, r.URL.Query().Get("span")); err != nil {
+		return err
+	}
+	if content.Buckets, err = p.bucketTable(ctx, class, r); err != nil {
+		return err
+	}
+	if content.Changes, err = p.changesOf(ctx, class.Name); err != nil {
+		return err
+	}
+	return p.show(w, r, status, "class", page{
+		Title: "Class " + name, Here: "classes", Live: liveQuery("class", content.parts(), "name", name),
+		Styles:  []string{"draw.css", "class.css", "changes.css", "vendor/uPlot.min.css"},
+		Scripts: []string{"vendor/uPlot.iife.min.js", "class.js"}, Content: content,
+	})
+}
+
+// lookClass is how the class stands by now, out of memory.
+func (p *Pages) lookClass(ctx context.Context, class queue.Class, picture *live.Picture) *classPage {
+	now := time.Now()
+	c := &classPage{Class: class, Stale: staleText(picture, now), State: closedBy(class, now)}
+	standing, known := picture.Class(class.Name)
+	standing.Class = class.Name
+	c.Row, c.Known = p.classRows([]live.Class{standing})[0], known
+	c.Facts = c.Row.facts()
+	choice := p.Live.Choose(live.Query{Sees: access.From(ctx).Classes, Class: class.Name, Limit: classVessels})
+	c.Of = choice.Of
+	c.Vessels = p.vessels(choice.Names)
+	return c
+}
+
+// closedBy says what closes a class, with what it means.
+func closedBy(class queue.Class, now time.Time) []vesselState {
+	var list []vesselState
+	if class.Paused {
+		list = append(list, vesselState{Kind: "warn", Text: "paused", Why: "Nothing leaves until somebody resumes it."})
+	}
+	if class.Hold.After(now) {
+		list = append(list, vesselState{
+			Kind: "warn", Text: "held", Until: class.Hold.Format(queue.TimeFormat), Why: "It opens by itself. " + class.HoldReason,
+		})
+	}
+	if class.Draining {
+		list = append(list, vesselState{Kind: "warn", Text: "draining", Why: "It admits nothing, and what is there leaves at its rate."})
+	}
+	return list
+}
+
+// facts are the numbers at the head of the page.
+func (c classRow) facts() []fact {
+	return []fact{
+		{c.ID + "-level", "Waiting", number(c.Level)},
+		{c.ID + "-in", "In", c.InText()},
+		{c.ID + "-out", "Out", c.OutText()},
+		{c.ID + "-rejected", "Rejected", c.RejectedText()},
+		{c.ID + "-oldest", "Oldest wait", c.OldestText()},
+		{c.ID + "-outnow", "Running", number(c.Out)},
+		{c.ID + "-dead", "Dead", number(c.Dead)},
+		{c.ID + "-buckets", "Buckets", number(c.Buckets)},
+	}
+}
+
+// readHistory reads the points of the table.
+func (c *classPage) readHistory(ctx context.Context, p *Pages, span string) error {
+	c.Span = spanOf(span)
+	for _, s := range []queue.Span{queue.Recent, queue.Day} {
+		c.Spans = append(c.Spans, spanLink{p.url("/class", "name", c.Class.Name, "span", string(s)), spanText(s), s == c.Span})
+	}
+	c.Charts = p.url("/charts/class", "name", c.Class.Name, "span", string(c.Span))
+	h, err := p.Desk.Client().History(ctx, c.Class.Name, c.Span)
+	c.Table = pointRows(h)
+	return err
+}
+
+func spanOf(text string) queue.Span {
+	if text == string(queue.Day) {
+		return queue.Day
+	}
+	return queue.Recent
+}
+
+func spanText(s queue.Span) string {
+	if s == queue.Day {
+		return "24 hours"
+	}
+	return "15 minutes"
+}
+
+// bucketTable is a page of all buckets of a class.
+type bucketTable struct {
+	Prefix, Next, First string
+	Rows                []bucketRow
+}
+
+type bucketRow struct {
+	vessel
+	Due string
+}
+
+// bucketTable reads one page, bounded however many there are.
+func (p *Pages) bucketTable(ctx context.Context, class queue.Class, r *http.Request) (bucketTable, error) {
+	q := r.URL.Query()
+	t := bucketTable{Prefix: q.Get("prefix")}
+	list, next, err := p.Desk.Client().Buckets().Page(ctx, queue.BucketQuery{
+		Class: class.Name, Prefix: t.Prefix, After: q.Get("after"), Limit: bucketsPage,
+	})
+	if err != nil {
+		return t, err
+	}
+	pairs := []string{"name", class.Name, "prefix", t.Prefix, "span", q.Get("span")}
+	if next != "" {
+		t.Next = p.url("/class", append(pairs, "after", next)...) + "#buckets"
+	}
+	if q.Get("after") != "" {
+		t.First = p.url("/class", pairs...) + "#buckets"
+	}
+	for _, b := range list {
+		v := p.vessel(b.Name(), live.Bucket{Bucket: b, Read: true})
+		t.Rows = append(t.Rows, bucketRow{v, nextLeaves(b)})
+	}
+	return t, nil
+}
+
+// nextLeaves is when a bucket lets its next job go, in words.
+func nextLeaves(b queue.Bucket) string {
+	start := b.StartOf(1)
+	switch d := start.Sub(b.At); {
+	case b.Line == 0 || start.IsZero() || b.Sick != "":
+		return "–"
+	case d > 0:
+		return "in " + shortDuration(d)
+	}
+	return "now"
+}
+
+// liveClass keeps the page live.
+func (p *Pages) liveClass(r *http.Request) (func(context.Context) (frame, error), error) {
+	name := r.URL.Query().Get("name")
+	class, err := p.Desk.Class(r.Context(), name)
+	if err != nil {
+		return nil, err
+	}
+	looks := 0
+	return func(ctx context.Context) (frame, error) {
+		picture := p.Live.Now(ctx)
+		if why := staleText(picture, time.Now()); why != "" {
+			return frame{}, staleError(why)
+		}
+		if looks%looksASecond == 0 && looks > 0 {
+			if class, err = p.Desk.Class(ctx, name); err != nil { // one command a second: an operator closes and opens it
+				return frame{}, err
+			}
+		}
+		looks++
+		return p.lookClass(ctx, class, picture).frame(), nil
+	}, nil
+}
+
+func (c *classPage) frame() frame {
+	f := frame{Patch: patch{}, Parts: c.parts()}
+	for _, fact := range c.Facts {
+		f.Patch[fact.ID] = map[string]string{"": fact.Text}
+	}
+	f.Patch["stale-notice"] = map[string]string{"hidden": hidden(c.Stale == "")}
+	for _, v := range c.Vessels {
+		v.patch(f.Patch, vessel{})
+	}
+	return f
+}
+
+// parts are the versions of what is listed.
+func (c *classPage) parts() map[string]string {
+	state := []string{strconv.FormatInt(c.Class.Version, 10)}
+	for _, s := range c.State {
+		state = append(state, s.Text, s.Until, s.Why)
+	}
+	names := make([]string, len(c.Vessels))
+	for i, v := range c.Vessels {
+		names[i] = v.name()
+	}
+	return map[string]string{"head": strings.Join(state, ","), "vessels": vesselsVersion(names)}
+}
