@@ -53,10 +53,13 @@ A field that is left out has its default. A new rate counts from the next depart
 capacity below the level of a bucket rejects until it fits. Classes that the file does not name stay as they are. When
 anything in the file is wrong, all of it is told with line numbers, nothing is applied and the exit status is 65.
 
+With --expect-version, as class get shows it, a class that somebody else has changed since is left alone, exit status 65.
+
 In the answer + is a new class, ~ a changed one and = one that is so already.`,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`FILE` of classes, YAML; - is standard input (this or --profile)"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only show what would change"},
+			&cli.IntFlag{Name: "expect-version", HideDefault: true, Usage: "`VERSION` that the class must still have, 0 when it must not be there; for a file with one class"},
 		}, profileFlags()...),
 		Run: runClassApply,
 	})
@@ -67,21 +70,30 @@ func runClassApply(ctx context.Context, s *command.Session) error {
 	if err != nil {
 		return err
 	}
-	client, err := s.Open(ctx)
+	ctx, op, err := open(ctx, s)
 	if err != nil {
 		return err
 	}
+	expected := s.Flags.IsSet("expect-version")
+	if expected && len(classes) != 1 {
+		return exit.Usagef("--expect-version is for one class, and there are %d", len(classes))
+	}
 	plans := make([]plan, len(classes))
 	for i, class := range classes {
-		if plans[i], err = compare(ctx, client, class); err != nil {
+		if plans[i], err = compare(ctx, op, class); err != nil {
 			return err
 		}
+		if want := int64(s.Flags.Int("expect-version")); expected && plans[i].Version != want {
+			return fmt.Errorf("%w: class %s has version %d, not %d (0: it is not there): somebody has changed it; look at it and try again",
+				queue.ErrConflict, class.Name, plans[i].Version, want)
+		}
+		plans[i].expected = expected
 	}
 	dry := s.Flags.Bool("dry-run")
 	count := map[change]int{}
 	for _, p := range plans {
 		if !dry {
-			if err := p.apply(ctx, client); err != nil {
+			if err := p.apply(ctx, op); err != nil {
 				return err
 			}
 		}
@@ -127,9 +139,9 @@ func readFile(s *command.Session) (name string, data []byte, err error) {
 	return name, data, nil
 }
 
-func compare(ctx context.Context, client *queue.Client, class queue.Class) (plan, error) {
+func compare(ctx context.Context, op operator, class queue.Class) (plan, error) {
 	p := plan{Class: class.Name, Change: added, class: class}
-	old, err := client.Classes().Get(ctx, class.Name)
+	old, err := op.Class(ctx, class.Name)
 	switch {
 	case errors.Is(err, queue.ErrUnknownClass):
 		return p, nil
@@ -144,11 +156,17 @@ func compare(ctx context.Context, client *queue.Client, class queue.Class) (plan
 	return p, nil
 }
 
-func (p *plan) apply(ctx context.Context, client *queue.Client) error {
+func (p *plan) apply(ctx context.Context, op operator) error {
 	if p.Change == unchanged {
 		return nil
 	}
-	stored, err := client.Classes().Put(ctx, p.class)
+	put := op.PutClass
+	if p.expected {
+		put = func(ctx context.Context, class queue.Class) (queue.Class, error) {
+			return op.PutClassIf(ctx, class, p.Version)
+		}
+	}
+	stored, err := put(ctx, p.class)
 	if err != nil {
 		return fmt.Errorf("class %s: %w", p.Class, err)
 	}

@@ -34,22 +34,22 @@ type account struct {
 }
 
 func runAudit(ctx context.Context, s *command.Session) error {
-	client, err := s.Open(ctx)
+	ctx, op, err := open(ctx, s)
 	if err != nil {
 		return err
 	}
 	names := s.Flags.Args().Slice()
 	if len(names) == 0 {
-		if names, err = classNames(ctx, client); err != nil {
+		if names, err = classNames(ctx, op); err != nil {
 			return err
 		}
-	} else if _, err := client.Classes().Get(ctx, names[0]); err != nil {
+	} else if _, err := op.Class(ctx, names[0]); err != nil {
 		return err
 	}
 	var accounts []account
 	off := false
 	for _, name := range names {
-		some, err := client.Audit(ctx, name)
+		some, err := op.Audit(ctx, name)
 		if err != nil {
 			return fmt.Errorf("class %s: %w", name, err)
 		}

@@ -33,20 +33,20 @@ func runBucketList(ctx context.Context, s *command.Session) error {
 	if err != nil {
 		return err
 	}
-	client, err := s.Open(ctx)
+	ctx, op, err := open(ctx, s)
 	if err != nil {
 		return err
 	}
 	names := s.Flags.Args().Slice()
 	if len(names) == 0 {
-		if names, err = classNames(ctx, client); err != nil {
+		if names, err = classNames(ctx, op); err != nil {
 			return err
 		}
 	}
 	var buckets []queue.Bucket
 	for _, name := range names {
 		// The list of a class is by due: to find the fullest, more are looked at than shown.
-		some, err := client.Buckets().List(ctx, name, limitMost)
+		some, err := op.Buckets(ctx, name, limitMost)
 		if err != nil {
 			return err
 		}
@@ -67,8 +67,8 @@ func runBucketList(ctx context.Context, s *command.Session) error {
 	return answer.List(s.Printer, buckets, bucketColumns(buckets...)...)
 }
 
-func classNames(ctx context.Context, client *queue.Client) ([]string, error) {
-	classes, err := client.Classes().List(ctx)
+func classNames(ctx context.Context, op operator) ([]string, error) {
+	classes, err := op.States(ctx)
 	names := make([]string, len(classes))
 	for i, class := range classes {
 		names[i] = class.Name
@@ -112,11 +112,11 @@ func bucketGet(p *command.Program) *cli.Command {
 			if err != nil {
 				return err
 			}
-			client, err := s.Open(ctx)
+			ctx, op, err := open(ctx, s)
 			if err != nil {
 				return err
 			}
-			bucket, err := client.Buckets().Get(ctx, t.class, t.key)
+			bucket, err := op.Bucket(ctx, t)
 			if err != nil {
 				return err
 			}

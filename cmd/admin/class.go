@@ -34,28 +34,17 @@ func (c classState) MarshalJSON() ([]byte, error) {
 	return append(append(class[:len(class)-1], ','), jobs[1:]...), nil
 }
 
-func stateOf(ctx context.Context, client *queue.Client, class queue.Class) (classState, error) {
-	books, err := client.Books(ctx, class.Name)
-	return classState{class, books.Waiting(), books.Out()}, err
-}
-
 func classList(p *command.Program) *cli.Command {
 	return p.Command(command.Command{
 		Name: "ls", Usage: "list all classes",
 		Run: func(ctx context.Context, s *command.Session) error {
-			client, err := s.Open(ctx)
+			ctx, op, err := open(ctx, s)
 			if err != nil {
 				return err
 			}
-			classes, err := client.Classes().List(ctx)
+			states, err := op.States(ctx)
 			if err != nil {
 				return err
-			}
-			states := make([]classState, len(classes))
-			for i, class := range classes {
-				if states[i], err = stateOf(ctx, client, class); err != nil {
-					return err
-				}
 			}
 			return answer.List(s.Printer, states,
 				classColumn{Name: "class", Cell: func(c classState) any { return c.Name }},
@@ -75,20 +64,16 @@ func classGet(p *command.Program) *cli.Command {
 		Name: "get", Usage: "show one class: its settings, and how many of its jobs wait and are out",
 		Args: "NAME", Least: 1, Most: 1,
 		Run: func(ctx context.Context, s *command.Session) error {
-			client, err := s.Open(ctx)
+			ctx, op, err := open(ctx, s)
 			if err != nil {
 				return err
 			}
-			class, err := client.Classes().Get(ctx, s.Flags.Args().First())
-			if err != nil {
-				return err
-			}
-			state, err := stateOf(ctx, client, class)
+			state, err := op.State(ctx, s.Flags.Args().First())
 			if err != nil {
 				return err
 			}
 			columns := []classColumn{{Name: "class", Cell: func(c classState) any { return c.Name }}}
-			for _, setting := range classfile.Settings(class) {
+			for _, setting := range classfile.Settings(state.Class) {
 				columns = append(columns, classColumn{Name: setting.Name, Cell: func(classState) any { return setting.Value }})
 			}
 			return answer.One(s.Printer, state, append(columns,

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/urfave/cli/v3"
 
 	"github.com/spout-queue/spout/cmd/internal/command"
-	"github.com/spout-queue/spout/queue"
 )
 
 func bucketPause(p *command.Program) *cli.Command {
@@ -16,7 +16,7 @@ func bucketPause(p *command.Program) *cli.Command {
 		Args: "CLASS[/KEY]", Least: 1, Most: 1,
 		Description: `Nothing departs; what runs goes on. Submissions go on until the bucket is full.`,
 		Run: func(ctx context.Context, s *command.Session) error {
-			return operate(ctx, s, queue.Classes.Pause, queue.Buckets.Pause)
+			return operate(ctx, s, operator.Pause)
 		},
 	})
 }
@@ -28,7 +28,7 @@ func bucketDrain(p *command.Program) *cli.Command {
 		Description: `Submissions are rejected as draining, exit status 75; the jobs that wait depart at the rate of their bucket. What a
 failed attempt brings back is no submission, and is taken. Dead jobs cannot go round again meanwhile.`,
 		Run: func(ctx context.Context, s *command.Session) error {
-			return operate(ctx, s, queue.Classes.Drain, queue.Buckets.Drain)
+			return operate(ctx, s, operator.Drain)
 		},
 	})
 }
@@ -40,49 +40,38 @@ func bucketResume(p *command.Program) *cli.Command {
 		Description: `It ends pause and drain, both at once; a hold stays, see unhold. Nothing is made up for. A bucket is open when neither it
 nor its class is paused or draining.`,
 		Run: func(ctx context.Context, s *command.Session) error {
-			return operate(ctx, s, queue.Classes.Resume, queue.Buckets.Resume)
+			return operate(ctx, s, operator.Resume)
 		},
 	})
 }
 
 // operate closes or opens what the argument names, and answers with what it is then.
-func operate(ctx context.Context, s *command.Session,
-	class func(queue.Classes, context.Context, string) error, bucket func(queue.Buckets, context.Context, string, string) error,
-) error {
-	t, client, err := openTarget(ctx, s)
+func operate(ctx context.Context, s *command.Session, do func(operator, context.Context, target) (bool, error)) error {
+	ctx, t, op, err := openTarget(ctx, s)
 	if err != nil {
 		return err
 	}
-	if t.isBucket {
-		err = bucket(client.Buckets(), ctx, t.class, t.key)
-	} else {
-		err = class(client.Classes(), ctx, t.class)
-	}
+	changed, err := do(op, ctx, t)
 	if err != nil {
 		return err
 	}
-	return tell(ctx, s, client, t)
+	return tell(ctx, s, op, t, changed)
 }
 
-// tell answers with what the argument is now.
-func tell(ctx context.Context, s *command.Session, client *queue.Client, t target) error {
-	if t.isBucket {
-		return tellBucket(ctx, s, client, t)
-	}
-	now, err := client.Classes().Get(ctx, t.class)
+// tell answers with what the argument is now: of a bucket also with what its class has to do with it.
+func tell(ctx context.Context, s *command.Session, op operator, t target, changed bool) error {
+	class, err := op.Class(ctx, t.Class)
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.Object(now), s.Linef("class %s is %s", t.class, classStatus(now)))
-}
-
-// tellBucket answers with what a bucket is now, and with what its class has to do with it.
-func tellBucket(ctx context.Context, s *command.Session, client *queue.Client, t target) error {
-	bucket, err := client.Buckets().Get(ctx, t.class, t.key)
-	if err != nil {
-		return err
+	already := ""
+	if !changed {
+		already = ", as it was"
 	}
-	class, err := client.Classes().Get(ctx, t.class)
+	if t.Key == "" {
+		return errors.Join(s.Object(afterwards{class, !changed}), s.Linef("class %s is %s%s", t.Class, classStatus(class), already))
+	}
+	bucket, err := op.Bucket(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -90,5 +79,20 @@ func tellBucket(ctx context.Context, s *command.Session, client *queue.Client, t
 	if classStatus(class) != "open" {
 		why = "; its whole class is " + classStatus(class)
 	}
-	return errors.Join(s.Object(bucket), s.Linef("bucket %s is %s%s", t, bucketStatus(bucket), why))
+	return errors.Join(s.Object(afterwards{bucket, !changed}), s.Linef("bucket %s is %s%s%s", t, bucketStatus(bucket), already, why))
+}
+
+// afterwards is a class or a bucket after something was done to it.
+type afterwards struct {
+	is        json.Marshaler
+	unchanged bool
+}
+
+// MarshalJSON adds to its object that it was so already.
+func (a afterwards) MarshalJSON() ([]byte, error) {
+	object, err := a.is.MarshalJSON()
+	if err != nil || !a.unchanged {
+		return object, err
+	}
+	return append(object[:len(object)-1], `,"unchanged":true}`...), nil
 }

@@ -27,6 +27,9 @@ classes from time to time, see admin audit. Serve it with --ops-addr.`,
 }
 
 func runCollect(ctx context.Context, s *command.Session) error {
+	if err := needsRedis(s); err != nil {
+		return err
+	}
 	every := s.Flags.Duration("audit-every")
 	switch {
 	case s.Flags.String("ops-addr") == "":

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/urfave/cli/v3"
 
@@ -34,12 +33,12 @@ func runDeadList(ctx context.Context, s *command.Session) error {
 			return err
 		}
 	}
-	t, client, err := openTarget(ctx, s)
+	ctx, t, op, err := openTarget(ctx, s)
 	if err != nil {
 		return err
 	}
-	q.Class, q.Key = t.class, t.key
-	jobs, err := client.Dead().List(ctx, q)
+	q.Class, q.Key = t.Class, t.Key
+	jobs, err := op.Dead(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -52,26 +51,7 @@ func deadPurge(p *command.Program) *cli.Command {
 		Description: `What waits and what is out goes on. It asks first; without a terminal it needs --yes.`,
 		Flags:       []cli.Flag{yesFlag()},
 		Run: func(ctx context.Context, s *command.Session) error {
-			return runPurge(ctx, s, purge{"all dead jobs of %s", "%d dead jobs of %s", countDead, purgeDead})
+			return runPurge(ctx, s, purge{"all dead jobs of %s", "%d dead jobs of %s", operator.CountDead, operator.PurgeDead})
 		},
 	})
-}
-
-// countedDead is how many dead jobs of one bucket are counted for a question: to count them is to read them.
-const countedDead = 100
-
-func countDead(ctx context.Context, client *queue.Client, t target) (string, error) {
-	if t.key == "" {
-		n, err := client.Dead().Count(ctx, t.class)
-		return fmt.Sprint(n), err
-	}
-	jobs, err := client.Dead().List(ctx, queue.DeadQuery{Class: t.class, Key: t.key, Limit: countedDead})
-	if len(jobs) == countedDead {
-		return fmt.Sprintf("%d or more", countedDead), err
-	}
-	return fmt.Sprint(len(jobs)), err
-}
-
-func purgeDead(ctx context.Context, client *queue.Client, t target) (int, error) {
-	return client.Dead().Purge(ctx, t.class, t.key)
 }

@@ -26,6 +26,9 @@ not work, or loses jobs); with any FAIL the exit status is 1.`,
 }
 
 func runDoctor(ctx context.Context, s *command.Session) error {
+	if err := needsRedis(s); err != nil {
+		return err
+	}
 	if err := s.CheckOptions(ctx); err != nil {
 		return err
 	}

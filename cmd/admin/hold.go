@@ -10,7 +10,6 @@ import (
 
 	"github.com/spout-queue/spout/cmd/internal/command"
 	"github.com/spout-queue/spout/cmd/internal/exit"
-	"github.com/spout-queue/spout/queue"
 )
 
 func bucketHold(p *command.Program) *cli.Command {
@@ -31,26 +30,20 @@ func runBucketHold(ctx context.Context, s *command.Session) error {
 	if err != nil {
 		return err
 	}
-	t, client, err := openTarget(ctx, s)
+	ctx, t, op, err := openTarget(ctx, s)
 	if err != nil {
 		return err
 	}
+	var changed bool
 	if period > 0 {
-		now, err := client.Now(ctx) // by the clock that counts
-		if err != nil {
-			return err
-		}
-		until = now.Add(period)
-	}
-	if t.isBucket {
-		err = client.Buckets().Hold(ctx, t.class, t.key, until)
+		changed, err = op.HoldFor(ctx, t, period)
 	} else {
-		err = client.Classes().Hold(ctx, t.class, until, "an operator")
+		changed, err = op.Hold(ctx, t, until)
 	}
 	if err != nil {
 		return err
 	}
-	return tell(ctx, s, client, t)
+	return tell(ctx, s, op, t, changed)
 }
 
 // holdOf reads --for and --until, of which exactly one must be given.
@@ -79,7 +72,7 @@ func bucketUnhold(p *command.Program) *cli.Command {
 		Description: `It ends a hold that an upstream asked for, too. One that has none stays as it is. The hold of a class and those of its
 buckets are apart: a bucket is open when neither is held.`,
 		Run: func(ctx context.Context, s *command.Session) error {
-			return operate(ctx, s, queue.Classes.Unhold, queue.Buckets.Unhold)
+			return operate(ctx, s, operator.Unhold)
 		},
 	})
 }

@@ -35,11 +35,11 @@ func runJobList(ctx context.Context, s *command.Session) error {
 	if state != "waiting" && state != "dead" {
 		return s.Wrong("state", fmt.Errorf("%q is neither waiting nor dead", state))
 	}
-	t, client, err := openTarget(ctx, s)
+	ctx, t, op, err := openTarget(ctx, s)
 	if err != nil {
 		return err
 	}
-	jobs, err := client.Jobs(ctx, t.class, t.key, state == "dead", limit)
+	jobs, err := op.Jobs(ctx, t, state == "dead", limit)
 	if err != nil {
 		return err
 	}

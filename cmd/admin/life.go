@@ -20,15 +20,15 @@ one until it goes round again or is removed; after that, only what the dedup of 
 what its receipt told; when the bucket of a job that waits is closed now, it says until when and why. Of each attempt that
 ended it tells when it departed, how much later than due it started (lateness), and what became of it; the last 100 are kept.`,
 		Run: func(ctx context.Context, s *command.Session) error {
-			client, err := s.Open(ctx)
+			ctx, op, err := open(ctx, s)
 			if err != nil {
 				return err
 			}
-			job, err := client.Job(ctx, s.Flags.Args().First())
+			job, err := op.Job(ctx, s.Flags.Args().First())
 			if err != nil {
 				return err
 			}
-			closed, err := whyItWaits(ctx, client, job)
+			closed, err := whyItWaits(ctx, op, job)
 			if err != nil {
 				return err
 			}
@@ -38,11 +38,11 @@ ended it tells when it departed, how much later than due it started (lateness), 
 }
 
 // whyItWaits is the status of the bucket that a job waits in, when that is not open.
-func whyItWaits(ctx context.Context, client *queue.Client, job queue.JobState) (string, error) {
+func whyItWaits(ctx context.Context, op operator, job queue.JobState) (string, error) {
 	if job.State != queue.Line && job.State != queue.Later {
 		return "", nil
 	}
-	bucket, err := client.Buckets().Get(ctx, job.Class, job.Key)
+	bucket, err := op.Bucket(ctx, target{Class: job.Class, Key: job.Key})
 	if errors.Is(err, queue.ErrUnknownClass) { // a class can be removed while a job of it is looked at
 		return "", nil
 	}
@@ -124,12 +124,12 @@ func jobCancel(p *command.Program) *cli.Command {
 		Description: `A job that waits is gone at once and never starts. One that is out is told to end: its handler's context is cancelled, and
 should it end well nevertheless, it is done. For a job that has ended, is dead or never was, the exit status is 65.`,
 		Run: func(ctx context.Context, s *command.Session) error {
-			client, err := s.Open(ctx)
+			ctx, op, err := open(ctx, s)
 			if err != nil {
 				return err
 			}
 			ref := s.Flags.Args().First()
-			state, err := client.Cancel(ctx, ref)
+			state, err := op.Cancel(ctx, ref)
 			if err != nil {
 				return err
 			}
@@ -148,11 +148,11 @@ func jobRetry(p *command.Program) *cli.Command {
 		Description: `It goes to the tail of its bucket, with all its attempts before it. When there is no room the exit status is 75; a job that
 is not dead is not found, exit status 65. For many of them, use dead retry.`,
 		Run: func(ctx context.Context, s *command.Session) error {
-			client, err := s.Open(ctx)
+			ctx, op, err := open(ctx, s)
 			if err != nil {
 				return err
 			}
-			receipt, err := client.Dead().Retry(ctx, s.Flags.Args().First())
+			receipt, err := op.Retry(ctx, s.Flags.Args().First())
 			if err != nil {
 				return err
 			}

@@ -25,7 +25,8 @@ type plan struct {
 	Applied bool               `json:"applied"`
 	Version int64              `json:"version,omitempty"`
 
-	class queue.Class
+	class    queue.Class
+	expected bool // it must still have the version
 }
 
 // String is the plan for people: a line per class, and for a changed one a line per field.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spout-queue/spout/cmd/internal/command"
 	"github.com/spout-queue/spout/cmd/internal/exit"
-	"github.com/spout-queue/spout/queue"
 )
 
 func bucketPurge(p *command.Program) *cli.Command {
@@ -22,7 +21,7 @@ func bucketPurge(p *command.Program) *cli.Command {
 		Description: `What is out goes on, and the dead stay. It asks first; without a terminal it needs --yes.`,
 		Flags:       []cli.Flag{yesFlag()},
 		Run: func(ctx context.Context, s *command.Session) error {
-			return runPurge(ctx, s, purge{"all that wait in %s", "%d of %s", countWaiting, purgeWaiting})
+			return runPurge(ctx, s, purge{"all that wait in %s", "%d of %s", operator.CountWaiting, operator.Purge})
 		},
 	})
 }
@@ -34,8 +33,8 @@ func yesFlag() cli.Flag {
 // purge is a command that drops jobs.
 type purge struct {
 	what, some string // formats of what it drops: of a target, and of a number and a target
-	count      func(context.Context, *queue.Client, target) (string, error)
-	drop       func(context.Context, *queue.Client, target) (int, error)
+	count      func(operator, context.Context, target) (string, error)
+	drop       func(operator, context.Context, target) (int, error)
 }
 
 // purged is the answer to a purge.
@@ -50,16 +49,16 @@ func runPurge(ctx context.Context, s *command.Session, p purge) error {
 	if !yes && !command.IsTerminal(s.Stdin) {
 		return exit.Usagef("%s drops jobs: without a terminal to ask at, it needs --yes", s.Flags.FullName())
 	}
-	t, client, err := openTarget(ctx, s)
+	ctx, t, op, err := openTarget(ctx, s)
 	if err != nil {
 		return err
 	}
 	if !yes {
-		count, err := p.count(ctx, client, t)
+		count, err := p.count(op, ctx, t)
 		if err != nil {
 			return err
 		}
-		agreed, err := confirm(ctx, s, fmt.Sprintf("drop "+p.what+", %s now?", t.noun(), count))
+		agreed, err := confirm(ctx, s, fmt.Sprintf("drop "+p.what+", %s now?", noun(t), count))
 		if err != nil {
 			return err
 		}
@@ -67,9 +66,9 @@ func runPurge(ctx context.Context, s *command.Session, p purge) error {
 			return cmp.Or(s.Linef("nothing is dropped"), exit.Silent(exit.Found))
 		}
 	}
-	done := purged{Class: t.class, Key: t.key}
-	done.Purged, err = p.drop(ctx, client, t)
-	dropped := fmt.Sprintf("dropped "+p.some, done.Purged, t.noun())
+	done := purged{Class: t.Class, Key: t.Key}
+	done.Purged, err = p.drop(op, ctx, t)
+	dropped := fmt.Sprintf("dropped "+p.some, done.Purged, noun(t))
 	switch {
 	case err != nil && done.Purged > 0:
 		return fmt.Errorf("%s, and then: %w", dropped, err)
@@ -95,20 +94,4 @@ func confirm(ctx context.Context, s *command.Session, question string) (bool, er
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
-}
-
-func countWaiting(ctx context.Context, client *queue.Client, t target) (string, error) {
-	if !t.isBucket {
-		books, err := client.Books(ctx, t.class)
-		return fmt.Sprint(books.Waiting()), err
-	}
-	bucket, err := client.Buckets().Get(ctx, t.class, t.key)
-	return fmt.Sprint(bucket.Level), err
-}
-
-func purgeWaiting(ctx context.Context, client *queue.Client, t target) (int, error) {
-	if !t.isBucket {
-		return client.Classes().PurgeWaiting(ctx, t.class)
-	}
-	return client.Buckets().Purge(ctx, t.class, t.key)
 }

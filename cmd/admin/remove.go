@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/spout-queue/spout/cmd/admin/internal/desk"
 	"github.com/spout-queue/spout/cmd/internal/command"
 	"github.com/spout-queue/spout/queue"
 )
@@ -24,31 +25,16 @@ the dead ones first, and does not ask; one that runs still keeps the class.`,
 	})
 }
 
-// removal is the answer to class rm.
-type removal struct {
-	Class   string `json:"class"`
-	Removed bool   `json:"removed"`
-	Waiting int    `json:"purged_waiting"`
-	Dead    int    `json:"purged_dead"`
-}
-
 func runClassRemove(ctx context.Context, s *command.Session) error {
-	client, err := s.Open(ctx)
+	ctx, op, err := open(ctx, s)
 	if err != nil {
 		return err
 	}
-	done := removal{Class: s.Flags.Args().First()}
 	purge := s.Flags.Bool("purge")
-	if purge {
-		done.Waiting, done.Dead, err = client.Classes().Purge(ctx, done.Class)
-	}
-	if err == nil {
-		err = client.Classes().Remove(ctx, done.Class)
-	}
+	done, err := op.RemoveClass(ctx, s.Flags.Args().First(), purge)
 	if err != nil {
 		return fmt.Errorf("%w%s", err, afterRefusal(err, purge, done))
 	}
-	done.Removed = true
 	line := "removed class " + done.Class
 	if purge {
 		line += fmt.Sprintf(", dropped %d waiting and %d dead", done.Waiting, done.Dead)
@@ -57,7 +43,7 @@ func runClassRemove(ctx context.Context, s *command.Session) error {
 }
 
 // afterRefusal says behind an error what was dropped nevertheless, and what can be done.
-func afterRefusal(err error, purge bool, done removal) string {
+func afterRefusal(err error, purge bool, done desk.Removal) string {
 	var b strings.Builder
 	if done.Waiting+done.Dead > 0 {
 		fmt.Fprintf(&b, "; %d waiting and %d dead were dropped", done.Waiting, done.Dead)

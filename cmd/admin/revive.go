@@ -45,28 +45,17 @@ func runDeadRetry(ctx context.Context, s *command.Session) error {
 	if onFull != "wait" && onFull != "skip" {
 		return s.Wrong("on-full", fmt.Errorf("%q is neither wait nor skip", onFull))
 	}
-	t, client, err := openTarget(ctx, s)
-	if err != nil {
-		return err
-	}
-	began, err := client.Now(ctx)
-	if err != nil {
-		return err
-	}
 	bar := progress.New(s.Stderr, -1)
-	start := time.Now()
-	r := reviver{
-		wait: onFull == "wait",
-		pass: func(ctx context.Context, progress func(queue.Revival)) (queue.Revival, error) {
-			return client.Dead().RetryAll(ctx, t.class, t.key, began, progress)
-		},
-		show: func(sum queue.Revival) {
-			rate := float64(sum.Retried) / max(time.Since(start), time.Millisecond).Seconds()
-			bar.Show(fmt.Sprintf("%d jobs, %.0f/s, %d without room", sum.Retried, rate, sum.Left), 0)
-		},
-		log: slog.New(bar.Clearing(s.Log.Handler())),
+	s.Log = slog.New(bar.Clearing(s.Log.Handler()))
+	ctx, t, op, err := openTarget(ctx, s)
+	if err != nil {
+		return err
 	}
-	sum, err := r.run(ctx)
+	start := time.Now()
+	sum, err := op.Revive(ctx, t, onFull == "wait", func(sum queue.Revival) {
+		rate := float64(sum.Retried) / max(time.Since(start), time.Millisecond).Seconds()
+		bar.Show(fmt.Sprintf("%d jobs, %.0f/s, %d without room", sum.Retried, rate, sum.Left), 0)
+	})
 	bar.Done()
 	return tellRevived(s, t, sum, err)
 }
@@ -75,85 +64,15 @@ func runDeadRetry(ctx context.Context, s *command.Session) error {
 func tellRevived(s *command.Session, t target, sum queue.Revival, err error) error {
 	if err != nil {
 		_ = errors.Join(
-			s.Object(revived{t.class, t.key, sum.Retried, nil}),
-			s.Linef("sent %d dead jobs of %s round again before it stopped", sum.Retried, t.noun()))
+			s.Object(revived{t.Class, t.Key, sum.Retried, nil}),
+			s.Linef("sent %d dead jobs of %s round again before it stopped", sum.Retried, noun(t)))
 		return &exit.Error{Status: answer.Exit(err), Err: err}
 	}
 	err = errors.Join(
-		s.Object(revived{t.class, t.key, sum.Retried, &sum.Left}),
-		s.Linef("sent %d dead jobs of %s round again, %d left", sum.Retried, t.noun(), sum.Left))
+		s.Object(revived{t.Class, t.Key, sum.Retried, &sum.Left}),
+		s.Linef("sent %d dead jobs of %s round again, %d left", sum.Retried, noun(t), sum.Left))
 	if err == nil && sum.Left > 0 {
 		return exit.Silent(exit.Found)
 	}
 	return err
-}
-
-const (
-	leastPassWait = 100 * time.Millisecond
-	mostPassWait  = 5 * time.Second
-	logPassEvery  = 30 * time.Second
-)
-
-// reviver goes through dead jobs, again and again while some have no room.
-type reviver struct {
-	wait bool // for room
-	// pass goes through them once.
-	pass func(context.Context, func(queue.Revival)) (queue.Revival, error)
-	show func(queue.Revival)
-	log  *slog.Logger
-
-	sum    queue.Revival
-	vain   time.Duration // least wait after a pass that moved nothing
-	logged time.Time
-}
-
-// run returns what it did, also when it ends early.
-func (r *reviver) run(ctx context.Context) (queue.Revival, error) {
-	for {
-		pass, err := r.once(ctx)
-		switch {
-		case ctx.Err() != nil: // the call under way may say anything then
-			return r.sum, ctx.Err()
-		case err != nil, r.sum.Left == 0, !r.wait:
-			return r.sum, err
-		}
-		if err := sleep(ctx, r.pause(pass)); err != nil {
-			return r.sum, err
-		}
-	}
-}
-
-// once makes a pass and adds it up.
-func (r *reviver) once(ctx context.Context) (queue.Revival, error) {
-	before := r.sum
-	pass, err := r.pass(ctx, func(so queue.Revival) {
-		r.sum.Retried, r.sum.Left = before.Retried+so.Retried, max(so.Left, before.Left-so.Retried)
-		r.show(r.sum)
-	})
-	r.sum = queue.Revival{Retried: before.Retried + pass.Retried, Left: pass.Left, RetryAfter: pass.RetryAfter}
-	r.show(r.sum)
-	return pass, err
-}
-
-// pause is as long as was told, and longer and longer while nobody drains, or nobody can tell when there is room.
-func (r *reviver) pause(pass queue.Revival) time.Duration {
-	if pass.Retried > 0 {
-		r.vain = leastPassWait
-	} else {
-		r.vain = min(max(2*r.vain, leastPassWait), mostPassWait)
-		if now := time.Now(); now.Sub(r.logged) >= logPassEvery {
-			r.logged = now
-			r.log.Warn("there is no room: waiting", slog.Int("left", r.sum.Left), slog.Int("retried", r.sum.Retried))
-		}
-	}
-	return min(max(pass.RetryAfter, r.vain), mostPassWait)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -11,6 +11,7 @@ import (
 func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &command.Program{
 		Name: "admin", Usage: "look after classes, buckets and jobs",
+		Flags:  apiFlags(),
 		Getenv: getenv, Stdin: stdin, Stdout: stdout, Stderr: stderr,
 	}
 	return p.Run(ctx, args,
@@ -22,6 +23,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		command.Group("job", "single jobs", jobList(p), jobGet(p), jobCancel(p), jobRetry(p)),
 		command.Group("dead", "jobs that are out of attempts or failed for good", deadList(p), deadRetry(p), deadPurge(p)),
 		auditCommand(p),
+		changesCommand(p),
+		serveCommand(p),
+		command.Group("token", "who may ask admin serve", tokenNew(p)),
 		collectCommand(p),
 		topCommand(p),
 		exportCommand(p),

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spout-queue/spout/cmd/admin/internal/desk"
 	"github.com/spout-queue/spout/cmd/internal/command"
 	"github.com/spout-queue/spout/cmd/internal/exit"
 	"github.com/spout-queue/spout/queue"
@@ -13,10 +14,7 @@ import (
 
 // target is what the argument CLASS[/KEY] names: a bucket, or all buckets of a class. A key is anything, also with a slash
 // in it: the first slash ends the class.
-type target struct {
-	class, key string
-	isBucket   bool
-}
+type target = desk.Target
 
 // parseTarget checks the key, so that class/ is never taken for the whole class.
 func parseTarget(arg string) (target, error) {
@@ -26,44 +24,36 @@ func parseTarget(arg string) (target, error) {
 			return target{}, err
 		}
 	}
-	return target{class, key, isBucket}, nil
+	return target{Class: class, Key: key}, nil
 }
 
-// String is class or class/key.
-func (t target) String() string {
-	if t.isBucket {
-		return t.class + "/" + t.key
-	}
-	return t.class
-}
-
-// noun is what to call it in a sentence.
-func (t target) noun() string {
-	if t.isBucket {
+// noun is what to call a target in a sentence.
+func noun(t target) string {
+	if t.Key != "" {
 		return "bucket " + t.String()
 	}
 	return "class " + t.String()
 }
 
 // openTarget reads the command's argument, opens the installation and makes sure that the class exists.
-func openTarget(ctx context.Context, s *command.Session) (target, *queue.Client, error) {
+func openTarget(ctx context.Context, s *command.Session) (context.Context, target, operator, error) {
 	t, err := parseTarget(s.Flags.Args().First())
 	if err != nil {
-		return t, nil, err
+		return ctx, t, nil, err
 	}
-	client, err := s.Open(ctx)
+	ctx, op, err := open(ctx, s)
 	if err != nil {
-		return t, nil, err
+		return ctx, t, nil, err
 	}
-	_, err = client.Classes().Get(ctx, t.class)
-	return t, client, err
+	_, err = op.Class(ctx, t.Class)
+	return ctx, t, op, err
 }
 
 // bucketTarget reads the argument of a command that works on one bucket only.
 func bucketTarget(s *command.Session) (target, error) {
 	t, err := parseTarget(s.Flags.Args().First())
-	if err == nil && !t.isBucket {
-		err = exit.Usagef("%s takes CLASS/KEY, and %q has no key; write %s/KEY", s.Flags.FullName(), t.class, t.class)
+	if err == nil && t.Key == "" {
+		err = exit.Usagef("%s takes CLASS/KEY, and %q has no key; write %s/KEY", s.Flags.FullName(), t.Class, t.Class)
 	}
 	return t, err
 }

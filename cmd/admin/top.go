@@ -36,6 +36,9 @@ bucket full without a break; "empties in" is what its line takes at its rate. On
 }
 
 func runTop(ctx context.Context, s *command.Session) error {
+	if err := needsRedis(s); err != nil {
+		return err
+	}
 	limit, err := limitOf(s)
 	if err != nil {
 		return err
