@@ -22,6 +22,7 @@ const (
 	perTenant = 20
 	limit     = 4
 	capacity  = 15
+	retention = 10 * time.Minute
 )
 
 func tenants() []string { return []string{"ada", "bob", "cyd"} }
@@ -31,6 +32,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("dev", flag.ContinueOnError)
 	flags.SetOutput(out)
 	once := flags.Bool("once", false, "exit when the burst has been called")
+	addr := flags.String("addr", "127.0.0.1:0", "loopback address of the dashboard and the API; port 0 is any that is free")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil
@@ -64,19 +66,22 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-
 	bridge, err := startBridge(ctx, client, nats.url())
 	if err != nil {
 		return err
 	}
+	url, dashboard, err := startDashboard(ctx, client, nats, *addr)
+	if err != nil {
+		return err
+	}
 
-	s := &show{out: out, client: client, up: up, redis: server.Addr(), nats: nats.url()}
+	s := &show{out: out, client: client, up: up, redis: server.Addr(), nats: nats.url(), dashboard: url}
 	s.introduce()
 	s.naive(ctx)
 	s.burst(ctx)
 	s.watch(ctx, *once)
 	cancel()
-	return errors.Join(bridge(), worker())
+	return errors.Join(bridge(), dashboard(), worker())
 }
 
 // startRedis runs miniredis: enough Redis for one process, and nothing to install.
@@ -97,6 +102,7 @@ func openQueue(ctx context.Context, addr string) (*queue.Client, error) {
 	}
 	class := queue.NewClass(demoClass, capacity, queue.Rate{Limit: limit, Period: time.Second})
 	class.HTTP.AllowPrivate = true // the upstream is on loopback
+	class.Retention = retention
 	_, err = client.Classes().Put(ctx, class)
 	return client, err
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/spout-queue/spout/cmd/internal/bridge"
 	"github.com/spout-queue/spout/cmd/internal/events"
@@ -70,4 +72,18 @@ func startBridge(ctx context.Context, client *queue.Client, url string) (wait fu
 	ended := make(chan error, 1)
 	go func() { ended <- b.Run(ctx) }()
 	return func() error { return <-ended }, nil
+}
+
+// waiting tells how many messages wait in the stream of jobs.
+func (b *broker) waiting(ctx context.Context) (uint64, error) {
+	conn, err := nats.Connect("", nats.InProcessServer(b.server))
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return 0, err
+	}
+	return jobstream.Waiting(ctx, js, jobstream.DefaultName)
 }

@@ -23,7 +23,9 @@ type show struct {
 	redis  string // its address
 	nats   string // its URL
 	begin  time.Time
-	late   sync.WaitGroup // producers that were refused and come back
+	late   sync.WaitGroup // producers that were refused and come back, and those of traffic
+
+	dashboard string // its URL
 }
 
 func (s *show) printf(format string, args ...any) {
@@ -32,6 +34,7 @@ func (s *show) printf(format string, args ...any) {
 
 func (s *show) introduce() {
 	s.printf("Spout, all in one process. Nothing here survives its exit.\n\n")
+	s.printf("  dashboard %s with an HTTP API, see %sdocs\n", s.dashboard, s.dashboard)
 	s.printf("  redis     %s, embedded\n", s.redis)
 	s.printf("  nats      %s, embedded\n", s.nats)
 	s.printf("  upstream  %s allows each tenant %d calls a second, 429 above that\n", s.up.url, limit)
@@ -138,7 +141,7 @@ func (s *show) watch(ctx context.Context, once bool) {
 			s.late.Wait()
 			return
 		}
-		if line != before {
+		if line != before && !told {
 			s.printf("  %4.1fs  %s\n", time.Since(s.begin).Seconds(), line)
 			before = line
 		}
@@ -149,6 +152,7 @@ func (s *show) watch(ctx context.Context, once bool) {
 			if once {
 				return
 			}
+			s.traffic(ctx)
 		}
 		select {
 		case <-tick.C:
@@ -174,11 +178,13 @@ func (s *show) line(ctx context.Context) (line string, waiting int) {
 }
 
 func (s *show) conclude(called, refused int) {
-	s.printf("\n  %d calls done in %.1f s, %d answered 429. Ctrl-C ends it, and everything in it. Until then, look around:\n",
-		called, time.Since(s.begin).Seconds(), refused)
+	s.printf("\n  %d calls done in %.1f s, %d answered 429. Ctrl-C ends it, and everything in it. Until then the\n"+
+		"  tenants go on, one of them too fast for its bucket. Look at %s, or around:\n",
+		called, time.Since(s.begin).Seconds(), refused, s.dashboard)
 	s.printf("  go run ./cmd/admin bucket ls %s --redis %s\n", demoClass, s.redis)
 	s.printf("  go run ./cmd/producer enqueue --class %s --key ada --payload '{\"method\":\"POST\",\"url\":\"%s\"}' --redis %s\n",
 		demoClass, s.target("ada"), s.redis)
+	s.printf("  curl %sv1/jobs --json '{\"class\":\"%s\",\"key\":\"ada\",\"payload\":{\"method\":\"POST\",\"url\":\"%s\"}}'\n", s.dashboard, demoClass, s.target("ada"))
 	s.printf("  nats -s %s req spout.v1.submit.%s '{\"key\":\"ada\",\"payload\":{\"method\":\"POST\",\"url\":\"%s\"}}'\n",
 		s.nats, demoClass, s.target("ada"))
 }
