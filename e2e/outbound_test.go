@@ -172,6 +172,8 @@ func (s *site) content(ctx context.Context, key string) (string, error) {
 		value, err = s.rdb.SMembers(ctx, key).Result()
 	case "zset":
 		value, err = s.rdb.ZRangeWithScores(ctx, key, 0, -1).Result()
+	case "stream":
+		value, err = s.rdb.XRange(ctx, key, "-", "+").Result()
 	default:
 		err = fmt.Errorf("a %s is not known here", kind)
 	}

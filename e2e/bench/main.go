@@ -78,6 +78,8 @@ func run(ctx context.Context, only string, p plan) error {
 		{"meter-bytes", meterBytes},
 		{"metrics", metrics},
 		{"nats", overNATS},
+		{"http", overHTTP},
+		{"dashboard", dashboard},
 		{"outbound", outbound},
 		{"window", window},
 	} {

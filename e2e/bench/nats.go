@@ -62,8 +62,14 @@ func (s *natsSite) close() {
 	s.server.WaitForShutdown()
 }
 
-// bridge starts producer bridge; stop ends it and tells the most memory that it had, in MiB.
-func (s *natsSite) bridge(ctx context.Context, args ...string) (stop func() float64, err error) {
+// ran is what a bridge took: the most memory that it had, in MiB, and processor time.
+type ran struct {
+	memory float64
+	cpu    time.Duration
+}
+
+// bridge starts producer bridge; stop ends it and tells what it took.
+func (s *natsSite) bridge(ctx context.Context, args ...string) (stop func() ran, err error) {
 	cmd := exec.CommandContext(ctx, s.producer, append([]string{"bridge", "--nats", s.server.ClientURL()}, args...)...) //nolint:gosec // our own
 	cmd.Env = append(os.Environ(), "SPOUT_REDIS=redis://"+s.rdb.Options().Addr)
 	cmd.Stderr = os.Stderr
@@ -73,11 +79,11 @@ func (s *natsSite) bridge(ctx context.Context, args ...string) (stop func() floa
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return func() float64 {
+	return func() ran {
 		most := peak(cmd.Process.Pid)
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
-		return most
+		return ran{most, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	}, nil
 }
 
@@ -103,28 +109,40 @@ func overNATS(ctx context.Context, b *bench) ([]row, error) {
 		return nil, err
 	}
 	defer s.close()
-	var requests, durable, perSecond, most, few []float64
+	var requests []float64
+	var many, few []ingest
 	for range b.rounds {
 		ratio, err := s.requests(ctx)
 		if err != nil {
 			return nil, err
 		}
 		requests = append(requests, ratio)
-		ratio, rate, memory, err := s.durable(ctx, inStream)
+		of, err := s.durable(ctx, inStream)
 		if err != nil {
 			return nil, err
 		}
-		durable, perSecond, most = append(durable, ratio), append(perSecond, rate), append(most, memory)
-		if _, _, memory, err = s.durable(ctx, inStream/5); err != nil {
+		many = append(many, of)
+		if of, err = s.durable(ctx, inStream/5); err != nil {
 			return nil, err
 		}
-		few = append(few, memory)
+		few = append(few, of)
 	}
+	each := func(list []ingest, of func(ingest) float64) []float64 {
+		var all []float64
+		for _, i := range list {
+			all = append(all, of(i))
+		}
+		return all
+	}
+	memory := func(i ingest) float64 { return i.memory }
 	return []row{
 		{"NATS request and reply, 32 callers, against Submit", ">= 0.5", spanOf(requests, "%.2f")},
-		{"100,000 messages in the stream into 100 buckets, against SubmitMany", ">= 0.5", spanOf(durable, "%.2f")},
-		{"(messages/s)", "", spanOf(perSecond, "%.0f")},
-		{"the bridge's memory for 100,000 messages, and for 20,000, MiB", "the same", fmt.Sprintf("%.0f, %.0f", median(most), median(few))},
+		{"100,000 messages in the stream into 100 buckets, against SubmitMany", ">= 0.5", spanOf(each(many, func(i ingest) float64 { return i.ratio }), "%.2f")},
+		{"(messages/s)", "", spanOf(each(many, func(i ingest) float64 { return i.rate }), "%.0f")},
+		{"(processor time of a message, µs: the bridge's)", "", spanOf(each(many, func(i ingest) float64 { return i.bridge }), "%.1f")},
+		{"(nats-server's and this program's)", "", spanOf(each(many, func(i ingest) float64 { return i.server }), "%.1f")},
+		{"(Redis')", "", spanOf(each(many, func(i ingest) float64 { return i.redis }), "%.1f")},
+		{"the bridge's memory for 100,000 messages, and for 20,000, MiB", "the same", fmt.Sprintf("%.0f, %.0f", median(each(many, memory)), median(each(few, memory)))},
 	}, nil
 }
 
@@ -179,33 +197,57 @@ func (s *natsSite) answers(ctx context.Context) error {
 	}
 }
 
-// durable is how many messages a second go from the stream into their buckets, and that as a share of SubmitMany's.
-func (s *natsSite) durable(ctx context.Context, n int) (ratio, rate, memory float64, err error) {
+// ingest is how the messages of the stream went into their buckets: how many a second, that as a share of SubmitMany's, the
+// most memory of the bridge, in MiB, and the processor time of a message, in µs.
+type ingest struct {
+	ratio, rate, memory   float64
+	bridge, server, redis float64
+}
+
+// durable measures the way of n messages from the stream into their buckets.
+func (s *natsSite) durable(ctx context.Context, n int) (ingest, error) {
 	client, err := s.fresh(ctx, perSecond("noop", 10_000))
 	if err != nil {
-		return 0, 0, 0, err
+		return ingest{}, err
 	}
 	direct, err := inParallel(ctx, n/100, func(ctx context.Context, i int) error { return submitMany(ctx, client, i) })
 	if err != nil {
-		return 0, 0, 0, err
+		return ingest{}, err
 	}
 	if client, err = s.fresh(ctx, perSecond("noop", 10_000)); err != nil {
-		return 0, 0, 0, err
+		return ingest{}, err
 	}
 	if err := s.fillStream(ctx, n); err != nil {
-		return 0, 0, 0, err
+		return ingest{}, err
 	}
+	server, redis := cpuTime(), s.redisCPU(ctx)
 	stop, err := s.bridge(ctx)
 	if err != nil {
-		return 0, 0, 0, err
+		return ingest{}, err
 	}
 	took, some, err := admission(ctx, client, n)
-	memory = stop()
+	server, redis = cpuTime()-server, s.redisCPU(ctx)-redis
+	ran := stop()
 	if err != nil {
-		return 0, 0, 0, err
+		return ingest{}, err
 	}
-	rate = float64(some) / took.Seconds()
-	return rate * direct.Seconds() / float64(n), rate, memory, nil
+	micros := func(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(n) }
+	rate := float64(some) / took.Seconds()
+	return ingest{rate * direct.Seconds() / float64(n), rate, ran.memory, micros(ran.cpu), micros(server), micros(redis)}, nil
+}
+
+// redisCPU is the processor time that Redis has used; 0 when it does not tell.
+func (s *natsSite) redisCPU(ctx context.Context) (used time.Duration) {
+	info, _ := s.rdb.Info(ctx, "cpu").Result()
+	for line := range strings.Lines(info) {
+		for _, name := range []string{"used_cpu_user:", "used_cpu_sys:"} {
+			if text, ok := strings.CutPrefix(strings.TrimSpace(line), name); ok {
+				seconds, _ := strconv.ParseFloat(text, 64) // Redis writes a number
+				used += time.Duration(seconds * float64(time.Second))
+			}
+		}
+	}
+	return used
 }
 
 // fillStream makes the stream, as a first bridge does, and fills it.
@@ -249,6 +291,6 @@ func admission(ctx context.Context, client *queue.Client, n int) (time.Duration,
 		case begin.IsZero() && books.Admitted > 0:
 			begin, first = now, books.Admitted
 		}
-		<-time.After(5 * time.Millisecond)
+		<-time.After(20 * time.Millisecond) // to ask more often would cost what is measured
 	}
 }

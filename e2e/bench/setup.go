@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,7 @@ func newBench(ctx context.Context, p plan) (*bench, error) {
 		return nil, err
 	}
 	_, port, _ := net.SplitHostPort(addr)
-	server := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", dir) //nolint:gosec,noctx // our own arguments; ended by close
+	server := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--unixsocket", socketIn(dir), "--save", "", "--dir", dir) //nolint:gosec,noctx // our own arguments; ended by close
 	if err := server.Start(); err != nil {
 		return nil, fmt.Errorf("start redis-server: %w; run 'make tools'", err)
 	}
@@ -49,6 +50,9 @@ func newBench(ctx context.Context, p plan) (*bench, error) {
 	}
 	return b, nil
 }
+
+// socketIn is where the redis-server of a directory listens, too: who comes by it is told from others by [bench.overhear].
+func socketIn(dir string) string { return filepath.Join(dir, "redis.sock") }
 
 func newClient(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: 64, MaxRetries: -1})

@@ -190,7 +190,12 @@ func submitted(ctx context.Context, b *bench) ([]row, error) {
 
 // submitMany submits 100 jobs of 10 buckets.
 func submitMany(ctx context.Context, client *queue.Client, i int) error {
-	batch := make([]queue.Job, 100)
+	return submitSome(ctx, client, i, 100)
+}
+
+// submitSome submits as many jobs as told, of 10 buckets.
+func submitSome(ctx context.Context, client *queue.Client, i, size int) error {
+	batch := make([]queue.Job, size)
 	for n := range batch {
 		batch[n] = job("noop", (i*10+n%10)%buckets)
 	}
@@ -204,6 +209,11 @@ func submitMany(ctx context.Context, client *queue.Client, i int) error {
 
 // inParallel calls do n times from 32 goroutines.
 func inParallel(ctx context.Context, n int, do func(context.Context, int) error) (time.Duration, error) {
+	return inParallelBy(ctx, callers, n, do)
+}
+
+// inParallelBy calls do n times from as many goroutines as told.
+func inParallelBy(ctx context.Context, callers, n int, do func(context.Context, int) error) (time.Duration, error) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	failed := make(chan error, callers)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -30,6 +31,7 @@ func newMux() *handlers.Mux {
 		go func() { panic("poison in a goroutine") }()
 		return sleepForEver()
 	})
+	mux.HandleFunc("say", say)
 	mux.HandleFunc("poison:loop", func(context.Context, *asynq.Task) error { return sleepForEver() })
 	return mux
 }
@@ -72,3 +74,34 @@ func call(ctx context.Context, t *asynq.Task) error {
 		return fmt.Errorf("the service answered %s", resp.Status)
 	}
 }
+
+// said is what a job of the type say has its handler say.
+type said struct {
+	Error  string `json:"error"`
+	Result string `json:"result"`
+	Hold   string `json:"hold"`
+}
+
+// say fails with a text, writes one as its result, or asks for a hold of an hour and says why.
+func say(_ context.Context, t *asynq.Task) error {
+	var s said
+	if err := json.Unmarshal(t.Payload(), &s); err != nil {
+		return err
+	}
+	switch {
+	case s.Hold != "":
+		return holdError(s.Hold)
+	case s.Error != "":
+		return errors.New(s.Error)
+	}
+	_, err := t.ResultWriter().Write([]byte(s.Result))
+	return err
+}
+
+// holdError asks for a hold of the bucket.
+type holdError string
+
+func (e holdError) Error() string { return string(e) }
+
+// Hold is what the scheduler asks for.
+func (e holdError) Hold() (d time.Duration, class bool) { return time.Hour, false }

@@ -1,0 +1,72 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestDashboardPartKeepsPatches: a part of a page that is fetched again may be older or newer than what the stream told of it, and the stream tells only
+// what changes. So what it told holds for the part too. Of several parts that changed at once, each is fetched.
+func TestDashboardPartKeepsPatches(t *testing.T) {
+	t.Parallel()
+	part := func(name string) string {
+		return fmt.Sprintf(`<div id="part-%[1]s"><b id="%[1]s" data-kind="bad">a moment in between</b></div>`, name)
+	}
+	tab := liveTab(t, func(r *http.Request) string {
+		if name := r.URL.Query().Get("part"); name != "" {
+			return part(name)
+		}
+		return fmt.Sprintf(livePage, part("x")+part("y")+part("z"))
+	}, `event: patch`, `data: {"x":{"":"told","data-kind":"good"}}`, ``, `event: part`, `data: "x"`, ``, `event: part`, `data: "y"`, ``, `event: part`, `data: "z"`)
+	for _, name := range []string{"x", "y", "z"} {
+		tab.until("the part "+name, fmt.Sprintf(`performance.getEntriesByType("resource").some((e) => e.name.includes("part=%s") && e.responseEnd)`, name))
+	}
+	tab.until("what was told", isLive+` && document.getElementById("x").textContent === "told" && document.getElementById("x").dataset.kind === "good"`)
+}
+
+// TestDashboardDrawnAnew: a form's answer may be older than what the stream told. It begins anew with the page.
+func TestDashboardDrawnAnew(t *testing.T) {
+	t.Parallel()
+	tab := liveTab(t, func(r *http.Request) string {
+		form := `<b id="x">before</b><form hx-post="/" hx-target="#main" hx-select="#main" hx-swap="outerHTML"><button>Again</button></form>`
+		if r.Method == http.MethodPost {
+			form = `<b id="x">long ago</b><b id="drawn"></b>`
+		}
+		return fmt.Sprintf(livePage, form)
+	}, `event: patch`, `data: {"x":{"":"told"}}`)
+	told := isLive + ` && document.getElementById("x").textContent === "told"`
+	tab.until("what was told", told)
+	tab.pressText("Again")
+	tab.until("what was told of the new page", told+` && document.getElementById("drawn")`)
+}
+
+const livePage = `<!doctype html><title>x</title><link rel="icon" href="data:,"><body><span id="stream" data-state="still"></span><div id="notices"></div>
+	<dialog id="dialog"></dialog><main id="main" data-live="/live">%s</main><script src="/static/vendor/htmx.min.js"></script><script src="/static/live.js"></script>`
+
+// liveTab opens a page with our scripts, whose stream tells these lines, once.
+func liveTab(t *testing.T, page func(*http.Request) string, told ...string) *tab {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServer(http.Dir("../cmd/admin/internal/pages/static"))))
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = fmt.Fprint(w, page(r))
+	})
+	mux.HandleFunc("GET /live", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = fmt.Fprint(w, strings.Join(told, "\n"), "\n\n")
+		w.(http.Flusher).Flush() //nolint:errcheck,forcetypeassert // it is one
+		<-r.Context().Done()
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	tab := newBrowser(t).tab(t, desk)
+	tab.open(server.URL)
+	return tab
+}
