@@ -27,6 +27,8 @@ type Event struct {
 	Error string `json:"error,omitempty"`
 	// Until when a hold lasts.
 	Until time.Time `json:"until,omitzero"`
+	// WholeClass: the hold is for all buckets of the class.
+	WholeClass bool `json:"whole_class,omitempty"`
 }
 
 // EventErrorMost is how much of an error an [Event] has, in bytes.

@@ -144,7 +144,7 @@ func New(client *queue.Client, handler asynq.Handler, o Options) (*Scheduler, er
 		holds: newHolds(client.Classes(), o.Logger),
 	}
 	s.speaker = newSpeaker(func() time.Time { return s.drains[0].server(time.Now()) })
-	s.seen = append(observers{s.tally.observer(), s.speaker.observer()}, o.Observers...)
+	s.seen = append(observers{s.tally.observer(), Events(s.speaker.say)}, o.Observers...)
 	if o.Metrics != nil {
 		s.seen = append(observers{o.Metrics.observer()}, s.seen...)
 		defer o.Metrics.watch(s)

@@ -46,16 +46,14 @@ func poke(c chan struct{}) {
 }
 
 // say never waits.
-func (s *speaker) say(d *queue.Departure, what, why string, until time.Time) {
+func (s *speaker) say(e queue.Event, _ []byte) {
 	if !s.on.Load() {
 		return
 	}
-	if len(why) > queue.EventErrorMost {
-		why = strings.ToValidUTF8(why[:queue.EventErrorMost], "")
+	if len(e.Error) > queue.EventErrorMost {
+		e.Error = strings.ToValidUTF8(e.Error[:queue.EventErrorMost], "")
 	}
-	e := queue.Event{
-		What: what, At: s.now().UTC(), Class: d.Class, Key: d.Key, ID: d.ID, Ref: d.Ref, Attempt: d.Attempt, Error: why, Until: until.UTC(),
-	}
+	e.At = s.now().UTC()
 	s.mu.Lock()
 	if len(s.waiting) < speakMost {
 		s.waiting = append(s.waiting, e)
@@ -63,47 +61,10 @@ func (s *speaker) say(d *queue.Departure, what, why string, until time.Time) {
 		if s.missed == nil {
 			s.missed = map[string]int{}
 		}
-		s.missed[d.Class]++
+		s.missed[e.Class]++
 	}
 	s.mu.Unlock()
 	poke(s.any)
-}
-
-func (s *speaker) observer() Observer {
-	return Observer{
-		Started: func(ctx context.Context, a *Attempt) context.Context {
-			s.say(a.Departure, "started", "", time.Time{})
-			return ctx
-		},
-		Ended: func(_ context.Context, a *Attempt, e End) {
-			switch e.Outcome {
-			case queue.Done:
-				s.say(a.Departure, "done", "", time.Time{})
-			case queue.Failed, queue.Dead:
-				s.say(a.Departure, "failed", e.Error, time.Time{})
-			case queue.Stopped:
-				s.say(a.Departure, "cancelled", e.Error, time.Time{})
-			case queue.Held:
-				s.say(a.Departure, "held", e.Error, a.Started.Add(e.Run+e.Hold))
-			case queue.Back: // it goes on where it was
-			}
-		},
-		Buried:    func(a *Attempt, why string) { s.say(a.Departure, "dead", why, time.Time{}) },
-		Reclaimed: s.reclaimed,
-	}
-}
-
-// reclaimed tells of jobs whose worker is gone: it cannot do so itself any more.
-func (s *speaker) reclaimed(r queue.Reclaimed) {
-	for _, c := range r.Crashed {
-		d := &queue.Departure{Class: c.Class, Key: c.Key, ID: c.ID, Ref: c.Ref, Attempt: c.Attempt}
-		if c.State != queue.Cancelled {
-			s.say(d, "failed", c.Error, time.Time{})
-		}
-		if c.State != queue.Line {
-			s.say(d, string(c.State), c.Error, time.Time{}) // dead or cancelled
-		}
-	}
 }
 
 // run passes on what is said until ctx ends, and then what is left.

@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/spout-queue/spout/queue"
 )
 
@@ -46,8 +44,8 @@ func startSpeaking(t *testing.T) (*speaker, *spoken) {
 	return s, heard
 }
 
-func departure(class string, n int) *queue.Departure {
-	return &queue.Departure{Class: class, Key: "k", ID: fmt.Sprint(n), Attempt: 1}
+func event(class string, n int, what, why string) queue.Event {
+	return queue.Event{What: what, Class: class, Key: "k", ID: fmt.Sprint(n), Attempt: 1, Error: why}
 }
 
 // A worker tells while somebody asks, no more than it may, and counts the rest.
@@ -55,19 +53,19 @@ func TestSpeakerIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, heard := startSpeaking(t)
-		s.say(departure("c", 0), "started", "", time.Time{})
+		s.say(event("c", 0, "started", ""), nil)
 		synctest.Wait()
 		if heard.events != 0 {
 			t.Errorf("told %d events before anybody asked", heard.events)
 		}
 		s.ask()
-		s.say(departure("c", 1), "failed", strings.Repeat("é", queue.EventErrorMost), time.Time{})
+		s.say(event("c", 1, "failed", strings.Repeat("é", queue.EventErrorMost)), nil)
 		synctest.Wait()
 		if heard.events != 1 || heard.last.ID != "1" || heard.last.Error != strings.Repeat("é", queue.EventErrorMost/2) {
 			t.Errorf("told %+v", heard)
 		}
 		for n := range 1000 {
-			s.say(departure([]string{"c", "d"}[n%2], n), "done", "", time.Time{})
+			s.say(event([]string{"c", "d"}[n%2], n, "done", ""), nil)
 		}
 		pause(t.Context(), 2*speakEvery)
 		synctest.Wait()
@@ -78,14 +76,14 @@ func TestSpeakerIsBounded(t *testing.T) {
 		pause(t.Context(), queue.AskedFor-time.Second)
 		s.ask()
 		pause(t.Context(), queue.AskedFor-time.Second)
-		s.say(departure("c", 2), "dead", "", time.Time{})
+		s.say(event("c", 2, "dead", ""), nil)
 		synctest.Wait()
 		if heard.last.ID != "2" {
 			t.Errorf("asked again, it told %+v", heard.last)
 		}
 		pause(t.Context(), 2*time.Second)
 		before := heard.calls
-		s.say(departure("c", 3), "done", "", time.Time{})
+		s.say(event("c", 3, "done", ""), nil)
 		synctest.Wait()
 		if heard.calls != before || s.on.Load() {
 			t.Errorf("it tells on when nobody asks: %+v", heard)
@@ -93,34 +91,10 @@ func TestSpeakerIsBounded(t *testing.T) {
 	})
 }
 
-// What a worker had that died is told by the one that takes it back.
-func TestSpeakerOfTheDead(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newSpeaker(time.Now)
-		s.ask()
-		crash := func(id string, state queue.State) queue.Crash {
-			return queue.Crash{Class: "c", Key: "k", ID: id, Ref: "0-r", Attempt: 3, State: state, Error: "crash"}
-		}
-		s.observer().Reclaimed(queue.Reclaimed{Crashed: []queue.Crash{
-			crash("waits", queue.Line), crash("dead", queue.Kept), crash("cancelled", queue.Cancelled),
-		}})
-		var got []string
-		for _, e := range s.waiting {
-			got = append(got, fmt.Sprintf("%s %s/%s %s %s %d %s", e.What, e.Class, e.Key, e.ID, e.Ref, e.Attempt, e.Error))
-		}
-		want := []string{
-			"failed c/k waits 0-r 3 crash", "failed c/k dead 0-r 3 crash", "dead c/k dead 0-r 3 crash", "cancelled c/k cancelled 0-r 3 crash",
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
-	})
-}
-
 func BenchmarkSpeakerUnheard(b *testing.B) {
-	s, d := newSpeaker(time.Now), departure("c", 1)
+	started := Events(newSpeaker(time.Now).say).Started
+	a := &Attempt{Departure: &queue.Departure{Class: "c", Key: "k", ID: "1", Attempt: 1}}
 	for b.Loop() {
-		s.say(d, "started", "", time.Time{})
+		started(b.Context(), a)
 	}
 }

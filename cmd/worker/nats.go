@@ -15,7 +15,6 @@ import (
 	"github.com/spout-queue/spout/cmd/internal/natsconn"
 	"github.com/spout-queue/spout/handlers"
 	"github.com/spout-queue/spout/queue"
-	"github.com/spout-queue/spout/scheduler"
 )
 
 // natsFlags are about NATS, which a worker has no use for unless told where it is.
@@ -103,53 +102,14 @@ func (t *told) waitingEnd(e queue.WaitingEnd) {
 		queue.Expired: events.Expired, queue.Cancelled: events.Cancelled, queue.Dropped: events.Dropped,
 	}[e.State]
 	if ok {
-		t.publisher.Publish(events.Event{What: what, Class: e.Class, Key: e.Key, ID: e.ID, Ref: e.Ref, Final: true})
+		t.publisher.Publish(events.Event{What: what, Class: e.Class, Key: e.Key, ID: e.ID, Ref: e.Ref})
 	}
 }
 
-// reclaimed tells of jobs whose worker is gone: it cannot do so itself any more.
-func (t *told) reclaimed(r queue.Reclaimed) {
-	for _, c := range r.Crashed {
-		e := events.Event{Class: c.Class, Key: c.Key, ID: c.ID, Ref: c.Ref, Attempt: c.Attempt, Error: c.Error}
-		if c.State != queue.Cancelled {
-			e.What = events.Failed
-			t.publisher.Publish(e)
-		}
-		if c.State != queue.Line {
-			e.What, e.Final = string(c.State), true // dead or cancelled, as the events are called
-			t.publisher.Publish(e)
-		}
-	}
-}
-
-// observer tells of each attempt that starts, and of what becomes of its job. One that is dead is told of once it is.
-func (t *told) observer() scheduler.Observer {
-	tell := func(a *scheduler.Attempt, e events.Event) {
-		e.Class, e.Key, e.ID, e.Ref, e.Attempt = a.Class, a.Key, a.ID, a.Ref, a.Attempt
-		t.publisher.Publish(e)
-	}
-	return scheduler.Observer{
-		Started: func(ctx context.Context, a *scheduler.Attempt) context.Context {
-			tell(a, events.Event{What: events.Started})
-			return ctx
-		},
-		Ended: func(_ context.Context, a *scheduler.Attempt, e scheduler.End) {
-			switch e.Outcome {
-			case queue.Done:
-				tell(a, events.Event{What: events.Done, Result: e.Result, Final: true})
-			case queue.Failed, queue.Dead:
-				tell(a, events.Event{What: events.Failed, Error: e.Error})
-			case queue.Stopped:
-				tell(a, events.Event{What: events.Cancelled, Error: e.Error, Final: true})
-			case queue.Held:
-				until := a.Started.Add(e.Run + e.Hold) // by the server's clock, as everywhere
-				tell(a, events.Event{What: events.Held, Error: e.Error, Until: until, WholeClass: e.HoldClass})
-			case queue.Back: // it goes on where it was
-			}
-		},
-		Buried: func(a *scheduler.Attempt, why string) {
-			tell(a, events.Event{What: events.Dead, Error: why, Final: true})
-		},
-		Reclaimed: t.reclaimed,
-	}
+// tell publishes what becomes of a job that a worker has, or had.
+func (t *told) tell(e queue.Event, result []byte) {
+	t.publisher.Publish(events.Event{
+		What: e.What, Class: e.Class, Key: e.Key, ID: e.ID, Ref: e.Ref, Attempt: e.Attempt, Error: e.Error, Until: e.Until, WholeClass: e.WholeClass,
+		Result: result,
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spout-queue/spout/cmd/internal/events"
 	"github.com/spout-queue/spout/cmd/internal/jobstream"
 	"github.com/spout-queue/spout/queue"
+	"github.com/spout-queue/spout/scheduler"
 )
 
 // heard is a connection that keeps what is published.
@@ -29,7 +30,7 @@ func TestTellsOfTheDeadWorkersJobs(t *testing.T) {
 	crash := func(id string, state queue.State) queue.Crash {
 		return queue.Crash{Class: "c", Key: "k", ID: id, Ref: "r", Attempt: 3, State: state, Error: "crash"}
 	}
-	told.observer().Reclaimed(queue.Reclaimed{Crashed: []queue.Crash{
+	scheduler.Events(told.tell).Reclaimed(queue.Reclaimed{Crashed: []queue.Crash{
 		crash("waits", queue.Line), crash("dead", queue.Kept), crash("cancelled", queue.Cancelled),
 	}})
 	ended, end := context.WithCancel(t.Context())

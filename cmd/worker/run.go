@@ -110,7 +110,7 @@ func drain(ctx context.Context, s *command.Session) error {
 	}
 	if events != nil {
 		defer events.close()
-		o.Observers = append(o.Observers, events.observer())
+		o.Observers = append(o.Observers, scheduler.Events(events.tell))
 	}
 	observe(shown, client, &o, s)
 	worker, err := scheduler.New(client, jobs, o)

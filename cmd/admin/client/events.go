@@ -24,10 +24,11 @@ type Event struct {
 	// Class, Key, ID and Ref of the job; Reason of a rejection.
 	Class, Key, ID, Ref string
 	Reason              queue.Reason
-	// Attempt is which one it is about, 0 for none, and Error what came of it, or why the job is held, until when.
-	Attempt int
-	Error   string
-	Until   time.Time
+	// Attempt is which one it is about, 0 for none, and Error what came of it, or why the job is held, until when, and whether its whole class is.
+	Attempt    int
+	Error      string
+	Until      time.Time
+	WholeClass bool
 	// Missed is how many events came faster than they are told or read; 0 when nobody knows.
 	Missed int
 }
@@ -106,6 +107,7 @@ func readEvent(name, data string) (Event, error) {
 	err := json.Unmarshal([]byte(data), &e)
 	event := Event{
 		What: e.What, At: time.Time(e.At), Class: e.Class, Key: e.Key, ID: e.ID, Ref: e.Ref, Reason: e.Reason, Attempt: e.Attempt, Error: e.Error,
+		WholeClass: e.WholeClass,
 	}
 	if e.Until != nil {
 		event.Until = time.Time(*e.Until)

@@ -268,12 +268,12 @@ func (a *api) ends() {
 		{What: events.Started, Class: "calls", Key: "k", ID: "a.b", Ref: "0-x", Attempt: 1},
 		{What: events.Failed, Class: "calls", Key: "k", ID: "a.b", Ref: "0-x", Attempt: 1, Error: "no"},
 		{What: events.Held, Class: "calls", Key: "k", ID: "a.b", Ref: "0-x", Attempt: 1, Error: "no", Until: time.Now(), WholeClass: true},
-		{What: events.Dropped, Class: "calls", Key: "k", ID: "5", Ref: "0-x", Final: true},
-		{What: events.Done, Class: "calls", Key: "k", ID: "a.b", Ref: "0-x", Attempt: 2, Final: true, Result: []byte(`{"status":200}`)},
-		{What: events.Done, Class: "calls", Key: "k", ID: "2", Ref: "0-x", Attempt: 2, Final: true, Result: []byte("plain")},
-		{What: events.Dead, Class: "calls", Key: "k", ID: "3", Ref: "0-x", Attempt: 5, Final: true, Error: "no"},
-		{What: events.Expired, Class: "calls", Key: "k", ID: "4", Ref: "0-x", Final: true},
-		{What: events.Cancelled, Class: "calls", Key: "k", ID: "6", Ref: "0-x", Final: true},
+		{What: events.Dropped, Class: "calls", Key: "k", ID: "5", Ref: "0-x"},
+		{What: events.Done, Class: "calls", Key: "k", ID: "a.b", Ref: "0-x", Attempt: 2, Result: []byte(`{"status":200}`)},
+		{What: events.Done, Class: "calls", Key: "k", ID: "2", Ref: "0-x", Attempt: 2, Result: []byte("plain")},
+		{What: events.Dead, Class: "calls", Key: "k", ID: "3", Ref: "0-x", Attempt: 5, Error: "no"},
+		{What: events.Expired, Class: "calls", Key: "k", ID: "4", Ref: "0-x"},
+		{What: events.Cancelled, Class: "calls", Key: "k", ID: "6", Ref: "0-x"},
 	} {
 		p.Publish(e)
 	}

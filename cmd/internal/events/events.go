@@ -40,10 +40,17 @@ type Event struct {
 	Error      string    // of an attempt, or of a job that is dead or cancelled; why it is held
 	Until      time.Time // when a hold ends
 	WholeClass bool      // the hold is for all buckets of the class
-	// Result is what the handler of a done job wrote. With Final it goes to who waits for it.
+	// Result is what the handler of a done job wrote. It goes to who waits for it.
 	Result []byte
-	// Final: the job has ended, and who waits for its result is told.
-	Final bool
+}
+
+// ends tells whether the job has ended with it, and who waits for its result is told.
+func (e *Event) ends() bool {
+	switch e.What {
+	case Done, Dead, Expired, Cancelled, Dropped:
+		return true
+	}
+	return false
 }
 
 // Connection is what the publisher needs of NATS.
@@ -130,7 +137,7 @@ func (p *Publisher) send(e *Event) {
 // messages are the event and, when the job has ended, its result.
 func (p *Publisher) messages(e *Event, id string) []*nats.Msg {
 	event := p.message(p.subjects.Event(e.Class, e.What), e, id, false)
-	if !e.Final || e.ID == "" {
+	if !e.ends() || e.ID == "" {
 		return []*nats.Msg{event}
 	}
 	return []*nats.Msg{event, p.message(p.subjects.Result(e.ID), e, id, true)}

@@ -53,7 +53,7 @@ func TestBounded(t *testing.T) {
 func TestDropped(t *testing.T) {
 	t.Parallel()
 	p := events.New(&connection{fails: true}, jobstream.DefaultPrefix, "test")
-	p.Publish(events.Event{What: events.Done, Class: "c", Key: "k", ID: "1", Final: true})
+	p.Publish(events.Event{What: events.Done, Class: "c", Key: "k", ID: "1"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	p.Run(ctx)

@@ -14,12 +14,14 @@ type Event struct {
 	Attempt int          `json:"attempt,omitempty" doc:"Which attempt it is about, 1 for the first."`
 	Error   string       `json:"error,omitempty" doc:"Of an attempt, or why it is held; shortened."`
 	Until   *Time        `json:"until,omitempty" format:"date-time" doc:"When a hold ends."`
+
+	WholeClass bool `json:"whole_class,omitempty" doc:"The hold is for all buckets of the class."`
 }
 
 // FromEvent writes an event down.
 func FromEvent(e queue.Event) Event {
 	return Event{
-		What: e.What, At: Time(e.At), Class: e.Class, Key: e.Key, ID: e.ID, Ref: e.Ref, Attempt: e.Attempt, Error: e.Error, Until: timeOf(e.Until),
+		What: e.What, At: Time(e.At), Class: e.Class, Key: e.Key, ID: e.ID, Ref: e.Ref, Attempt: e.Attempt, Error: e.Error, Until: timeOf(e.Until), WholeClass: e.WholeClass,
 	}
 }
 
