@@ -113,7 +113,7 @@ rules: tools
 explore:
 	go test -run '^TestExplore$$' ./queue -explore.seeds=$(SEEDS)
 
-# The end-to-end tests run alone: they measure when calls arrive.
+# The end-to-end tests run alone: they measure when calls arrive. Most of them wait most of the time, so several run at once.
 race:
 	go test -race -timeout 15m $$(go list ./... | grep -v '/e2e$$')
-	go test -race -timeout 15m ./e2e
+	go test -race -timeout 15m -parallel 5 ./e2e

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // TestDashboardPartKeepsPatches: a part of a page that is fetched again may be older or newer than what the stream told of it, and the stream tells only
@@ -41,6 +43,28 @@ func TestDashboardDrawnAnew(t *testing.T) {
 	tab.until("what was told", told)
 	tab.pressText("Again")
 	tab.until("what was told of the new page", told+` && document.getElementById("drawn")`)
+}
+
+// TestDashboardPartWaits: what somebody types or ticks is not taken from them. The part is fetched when they are done.
+func TestDashboardPartWaits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ input, done string }{
+		{`<input id="in" autofocus>`, `document.getElementById("in").blur()`},
+		{`<input id="in" type="checkbox" checked>`, `document.getElementById("in").click()`},
+	} {
+		tab := liveTab(t, func(r *http.Request) string {
+			if r.URL.Query().Get("part") == "p" {
+				return `<div id="part-p"><b id="drawn"></b></div>`
+			}
+			return fmt.Sprintf(livePage, `<b id="x"></b><div id="part-p">`+c.input+`</div>`)
+		}, `event: part`, `data: "p"`, ``, `event: patch`, `data: {"x":{"":"told"}}`)
+		tab.until("what was told after it", isLive+` && document.getElementById("x").textContent === "told"`)
+		if !value[bool](tab, `document.getElementById("in") !== null`) {
+			t.Errorf("%s was taken away", c.input)
+		}
+		tab.do(chromedp.Evaluate[chromedp.Void](c.done))
+		tab.until("the part", `document.getElementById("drawn")`)
+	}
 }
 
 const livePage = `<!doctype html><title>x</title><link rel="icon" href="data:,"><body><span id="stream" data-state="still"></span><div id="notices"></div>

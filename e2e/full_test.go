@@ -17,6 +17,7 @@ const (
 // TestFullStore fills a Redis to its maxmemory: submissions are refused before that, what is in drains even when there is no
 // room at all, and then there is room again.
 func TestFullStore(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, "--maxmemory", "24mb", "--maxmemory-policy", "noeviction")
 	l := lines{class: "calls", buckets: 20, jobs: 30, interval: 100 * time.Millisecond}
 	s.apply(l)

@@ -27,6 +27,7 @@ const (
 // TestBridge publishes to the stream while bridges are killed and NATS and Redis are restarted: every message is admitted, once,
 // in the order of its key, and a class that stands still delays no other.
 func TestBridge(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, "--appendonly", "yes")
 	broker := natstest.Start(t)
 	s.run("admin", "class", "apply", "-f", write(t, "classes.yaml", `classes:

@@ -46,6 +46,7 @@ func TestRetriesObeyTheSpout(t *testing.T) {
 
 // TestDeadAfterAllAttempts has some jobs fail for good: each is called as often as it may be, and kept with its error.
 func TestDeadAfterAllAttempts(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, func(c call) reply {
 		if c.number%2 == 1 {
 			return reply{status: http.StatusInternalServerError} // 503 would open the breaker of the host

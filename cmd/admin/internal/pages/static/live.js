@@ -57,10 +57,22 @@
     fetching = fetching.catch(() => {}).then(() => fetchPart(part));
   }
 
+  // What somebody types or ticks in a part is not taken from them: it is fetched when they are done.
+  const owed = new Set();
+  const busy = (element) => element.contains(document.activeElement) && document.activeElement.matches('input:not([type=checkbox]), select, textarea')
+    || element.querySelector('input[type=checkbox]:checked');
+  for (const name of ['focusout', 'change']) {
+    document.addEventListener(name, () => setTimeout(() => {
+      for (const part of owed) again(part);
+    }));
+  }
+
   async function fetchPart(part) {
+    owed.delete(part);
     const page = view;
     const element = document.getElementById('part-' + part);
-    if (!element || element.contains(document.activeElement) && document.activeElement.matches('input, select, textarea')) return;
+    if (!element) return;
+    if (busy(element)) return owed.add(part);
     const url = new URL(location.href);
     url.searchParams.set('part', part);
     const focused = element.contains(document.activeElement) && document.activeElement;
@@ -120,6 +132,7 @@
     if (now === view && now?.dataset.live === address) return;
     disconnect();
     told.clear();
+    owed.clear();
     connect();
   });
 
