@@ -20,7 +20,7 @@ export GIT_CONFIG_KEY_0   := safe.directory
 export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 .PHONY: help run test check build bench fuzz lint fmt vuln tidy hooks tools outbound \
-	tidy-check generate-check fmt-check vet rules explore race
+	tidy-check generate-check fmt-check rules explore race
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ run: ## run the whole system in one process, with an embedded Redis
 	go run ./cmd/dev
 
 test: ## run everything that must pass, as CI does: checks, lint, all tests with -race
-	@for step in tools tidy-check generate-check fmt-check vet lint rules explore race; do \
+	@for step in tools tidy-check generate-check fmt-check lint rules explore race; do \
 		printf '\n== make %s (after %d s)\n' $$step $$SECONDS; \
 		$(MAKE) --no-print-directory $$step || { printf '\nmake test: %s failed after %d s\n' $$step $$SECONDS >&2; exit 1; }; \
 	done; \
@@ -58,7 +58,7 @@ fuzz: ## run every Fuzz target for FUZZTIME (10s)
 		done; \
 	done
 
-lint: $(LINT) ## run the linters
+lint: $(LINT) ## run the linters, go vet among them
 	$(LINT) run --timeout 15m
 
 fmt: $(LINT) ## format the code
@@ -100,9 +100,6 @@ generate-check:
 
 fmt-check: $(LINT)
 	$(LINT) fmt --diff
-
-vet:
-	go vet ./...
 
 # Prometheus's own tool reads the rules and runs their tests.
 rules: tools
