@@ -27,8 +27,12 @@ func TestEvents(t *testing.T) {
 	}
 	o.Started(t.Context(), a)
 	for _, e := range []End{
-		{Outcome: queue.Done, Result: []byte("yes")}, {Outcome: queue.Failed, Error: "no"}, {Outcome: queue.Dead, Error: "never"}, {Outcome: queue.Stopped, Error: "told"},
-		{Outcome: queue.Held, Error: "429", Run: time.Second, Hold: time.Minute, HoldClass: true}, {Outcome: queue.Back},
+		{Outcome: queue.Done, Result: []byte("yes")},
+		{Outcome: queue.Failed, Error: "no"},
+		{Outcome: queue.Dead, Error: "never"},
+		{Outcome: queue.Stopped, Error: "told"},
+		{Outcome: queue.Held, Error: "429", Run: time.Second, Hold: time.Minute, HoldClass: true},
+		{Outcome: queue.Back},
 	} {
 		o.Ended(t.Context(), a, e)
 	}
