@@ -60,6 +60,9 @@ func TestDescription(t *testing.T) {
 		if status != 200 || strings.Contains(page, "<script") || strings.Contains(page, " style=") || !strings.Contains(page, `href="/spout/docs/docs.css"`) {
 			t.Errorf("%s: %d", path, status)
 		}
+		if !strings.Contains(page, `<link rel="icon" href="data:,">`) {
+			t.Errorf("%s: the browser would ask for an icon outside of the base path", path)
+		}
 	}
 	s.ask("viewer", "GET", "/v1/workers", "").want(t, 200, nil)
 }
