@@ -104,7 +104,9 @@ func (b *Bridge) ensure(ctx context.Context) error {
 		b.o.Log.Warn("the stream is not as configured; it is left as it is",
 			slog.String("stream", b.o.Stream.Name), slog.String("differs", strings.Join(differs, "; ")))
 	}
-	b.stream = stream
+	if b.stream == nil { // it stands for the name, so it serves when somebody deleted the stream, too
+		b.stream = stream
+	}
 	return nil
 }
 

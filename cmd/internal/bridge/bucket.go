@@ -126,6 +126,16 @@ func (b *bucket) final(m *message) {
 	}
 }
 
+// forget takes all messages before one off the books, and returns those of them that were in the hand.
+func (b *bucket) forget(first uint64) (dropped []*message) {
+	at, _ := slices.BinarySearch(b.waiting, first)
+	b.waiting = b.waiting[at:]
+	here, _ := b.find(first)
+	dropped, b.hand = b.hand[:here:here], b.hand[here:]
+	b.absent = time.Time{}
+	return dropped
+}
+
 // refuse closes the bucket for as long as it told, and longer when it was refused often.
 func (b *bucket) refuse(now time.Time, told time.Duration) {
 	b.refusals++

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -147,5 +148,22 @@ func TestBoardKeepsItsMessages(t *testing.T) {
 	}
 	if len(b.hand) != 1 || !b.leads() || b.hand[0].seq != 5 || len(b.waiting) != 1 {
 		t.Errorf("left are %v of %v", b.hand, b.waiting)
+	}
+}
+
+// Messages that are no longer in the stream are forgotten wherever they are, so that those behind them have their turn.
+func TestBucketForget(t *testing.T) {
+	t.Parallel()
+	b := &bucket{}
+	for _, seq := range []uint64{1, 2, 10} {
+		b.arrive(&message{seq: seq})
+	}
+	b.hand = b.hand[1:] // the first was put off
+	dropped := b.forget(10)
+	if len(dropped) != 1 || dropped[0].seq != 2 || len(b.waiting) != 1 || !b.leads() || b.hand[0].seq != 10 {
+		t.Errorf("dropped %v; left are %v of %v", dropped, b.hand, b.waiting)
+	}
+	if dropped = b.forget(math.MaxUint64); len(dropped) != 1 || len(b.waiting)+len(b.hand) != 0 {
+		t.Errorf("dropped %v; left are %v of %v", dropped, b.hand, b.waiting)
 	}
 }

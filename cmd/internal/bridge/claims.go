@@ -60,6 +60,7 @@ type claim struct {
 	class    string
 	consumer string
 	interval *interval
+	line     *line
 	cancel   context.CancelFunc
 	ended    chan struct{}
 }
@@ -147,19 +148,27 @@ func (c *claims) look(ctx context.Context) error {
 	return failed
 }
 
-// renew gives up what another bridge took, and, when the connection was lost meanwhile, everything: what was said last may not
-// have been heard, and what was put off would come back only when JetStream misses its acknowledgement.
+// renew gives up what another bridge took, what lost messages on their way, and, when the connection was lost meanwhile, everything:
+// what was said last may not have been heard, and what was put off would come back only when JetStream misses its acknowledgement.
 func (c *claims) renew(ctx context.Context, owners map[string]string) {
 	reconnects := c.b.o.NATS.Stats().Reconnects
 	again := reconnects != c.reconnects
 	c.reconnects = reconnects
+	var over []string
 	for code, mine := range c.mine {
-		switch {
-		case owners[code] != mine.consumer:
+		taken := owners[code] != mine.consumer
+		if taken {
 			c.b.o.Log.Warn("the claim to a class was lost", slog.String("class", mine.class))
-			c.release(ctx, code)
-		case again:
-			c.release(ctx, code)
+		}
+		if taken || again || mine.line.torn.Load() {
+			mine.cancel() // all of them, before any is waited for
+			over = append(over, code)
+		}
+	}
+	for _, code := range over {
+		consumer := c.mine[code].consumer
+		// One that may still be there must not be taken for a new one: it would deliver later messages first.
+		if c.release(ctx, code) && owners[code] == consumer {
 			delete(owners, code)
 		}
 	}
@@ -311,7 +320,7 @@ func (c *claims) claim(ctx context.Context, code, class string) error {
 		cancel()
 		return errors.Join(err, c.b.stream.DeleteConsumer(ctx, name))
 	}
-	mine := &claim{class: class, consumer: name, interval: of, cancel: cancel, ended: make(chan struct{})}
+	mine := &claim{class: class, consumer: name, interval: of, line: l, cancel: cancel, ended: make(chan struct{})}
 	c.mine[code] = mine
 	go func() {
 		defer close(mine.ended)
@@ -334,8 +343,8 @@ func (c *claims) taken(class string) error {
 // notUnique is JetStream's code for a consumer whose subjects another one of the work queue has.
 const notUnique = 10100
 
-// release ends a claim: what is in hand and not admitted is delivered to the next bridge.
-func (c *claims) release(ctx context.Context, code string) {
+// release ends a claim: what is in hand and not admitted is delivered to the next bridge. It tells whether the consumer is gone.
+func (c *claims) release(ctx context.Context, code string) (gone bool) {
 	mine := c.mine[code]
 	delete(c.mine, code)
 	mine.cancel()
@@ -345,7 +354,10 @@ func (c *claims) release(ctx context.Context, code string) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if err := c.b.stream.DeleteConsumer(ctx, mine.consumer); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
-		c.b.o.Log.Debug("could not give a class back", slog.String("class", mine.class), slog.String("error", err.Error()))
+	err := c.b.stream.DeleteConsumer(ctx, mine.consumer)
+	if err == nil || errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return true
 	}
+	c.b.o.Log.Debug("could not give a class back", slog.String("class", mine.class), slog.String("error", err.Error()))
+	return false
 }

@@ -46,6 +46,9 @@ type line struct {
 	arrivals chan *message
 	landed   chan flight
 
+	delivered uint64      // the last delivery that came; of the subscription's goroutine
+	torn      atomic.Bool // deliveries were lost on their way: nothing after them may go in
+
 	buckets map[string]*bucket
 	ready   []*bucket
 	hand    int // messages, and
@@ -65,13 +68,24 @@ func newLine(b *Bridge, class string, interval *atomic.Int64) *line {
 	}
 }
 
-// deliver hands a message over from the goroutine of the subscription, and waits while the line has enough in hand.
+// deliver hands a message over from the goroutine of the subscription, and waits while the line has enough in hand. What was
+// delivered and did not come, as when a connection breaks, comes again only after ackWait: none that was delivered after it may go
+// in before, since it may be of the same key. The claim is made anew then, and delivers from the first on.
 func (l *line) deliver(ctx context.Context, m jetstream.Msg) {
 	r, err := l.b.read(m)
 	if err != nil {
 		l.b.o.Log.Warn("a message that no stream delivered", slog.String("subject", m.Subject()), slog.String("error", err.Error()))
 		return
 	}
+	if l.torn.Load() {
+		return
+	}
+	if r.delivery != l.delivered+1 {
+		l.torn.Store(true)
+		l.b.o.Log.Info("messages were lost on their way from nats; they are delivered anew", slog.String("class", l.class))
+		return
+	}
+	l.delivered = r.delivery
 	select {
 	case l.arrivals <- r:
 	case <-ctx.Done():
@@ -209,7 +223,7 @@ func (l *line) keep(ctx context.Context) {
 		for _, m := range b.hand {
 			l.settle(m.InProgress())
 		}
-		if b.overdue(now) {
+		if b.flying == 0 && b.overdue(now) {
 			l.forget(ctx, b)
 		}
 	}
@@ -223,10 +237,9 @@ func (l *line) forget(ctx context.Context, b *bucket) {
 	if err != nil {
 		return // next time
 	}
-	for len(b.waiting) > 0 && b.waiting[0] < first {
-		b.waiting = b.waiting[1:]
+	for _, m := range b.forget(first) {
+		l.release(m)
 	}
-	b.absent = time.Time{}
 	if len(b.waiting) == 0 {
 		delete(l.buckets, b.key)
 		return

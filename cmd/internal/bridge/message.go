@@ -23,10 +23,11 @@ const (
 // message is a delivered message of the stream, read.
 type message struct {
 	jetstream.Msg
-	seq  uint64
-	size int
-	job  queue.Job
-	bad  error // why it is no job
+	seq      uint64
+	delivery uint64 // its number among those of the consumer, without gaps
+	size     int
+	job      queue.Job
+	bad      error // why it is no job
 }
 
 // read never fails: what is wrong with a message is part of it. The error is about one that no stream delivered.
@@ -35,7 +36,7 @@ func (b *Bridge) read(m jetstream.Msg) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &message{Msg: m, seq: meta.Sequence.Stream, size: len(m.Data())}
+	r := &message{Msg: m, seq: meta.Sequence.Stream, delivery: meta.Sequence.Consumer, size: len(m.Data())}
 	r.job, r.bad = b.jobOf(m.Subject(), m.Headers(), m.Data())
 	if r.job.ID == "" { // the same however often it is delivered, and never used again
 		r.job.ID = b.o.Stream.Name + "-" + strconv.FormatUint(r.seq, 10) + "-" + strconv.FormatInt(meta.Timestamp.UnixNano(), 36)
