@@ -14,7 +14,7 @@ import (
 
 // check answers a question to a meter.
 func (s *service) check(ctx context.Context, r micro.Request) {
-	m := &nats.Msg{Subject: r.Reply()}
+	m := &nats.Msg{Subject: s.replyTo(r)}
 	switch d, err := s.meters.Decide(ctx, r.Data()); {
 	case errors.Is(err, meter.ErrUnavailable):
 		m.Header = errorHeader(503, "unavailable: "+oneLine(err))

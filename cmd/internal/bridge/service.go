@@ -155,7 +155,17 @@ func (s *service) submit(r micro.Request) {
 		return
 	}
 	s.places <- struct{}{}
-	s.desk.take(request{r.Reply(), job})
+	s.desk.take(request{s.replyTo(r), job})
+}
+
+// replyTo is where the answer to a request goes; empty for nowhere. It is the asker who says where, and the bridge who may publish
+// there: subjects of the server ($JS.API.…) or of this installation are not for answers, or who may only ask could purge the stream.
+func (s *service) replyTo(r micro.Request) string {
+	reply := r.Reply()
+	if strings.HasPrefix(reply, "$") || strings.HasPrefix(reply, string(s.b.o.Stream.Subjects)+".") {
+		return ""
+	}
+	return reply
 }
 
 func (s *service) nowhere(r micro.Request) {
@@ -164,6 +174,10 @@ func (s *service) nowhere(r micro.Request) {
 
 // refuseAtOnce refuses before the handler returns, so that micro counts it.
 func (s *service) refuseAtOnce(r micro.Request, err error) {
+	if s.replyTo(r) == "" {
+		s.sent(nats.ErrMsgNoReply)
+		return
+	}
 	header, data := refusal(err)
 	s.sent(r.Error(header.Get(micro.ErrorCodeHeader), header.Get(micro.ErrorHeader), data, micro.WithHeaders(micro.Headers(header))))
 }
@@ -257,7 +271,7 @@ func (s *service) batch(ctx context.Context, r micro.Request) {
 		results[at[i]] = result
 		s.b.tell(jobs[i], result.Receipt, result.Err)
 	}
-	m := &nats.Msg{Subject: r.Reply(), Data: answers(results)}
+	m := &nats.Msg{Subject: s.replyTo(r), Data: answers(results)}
 	if most := s.b.o.NATS.MaxPayload(); int64(len(m.Data)) > most {
 		m.Header, m.Data = refusal(fmt.Errorf("%w: the jobs were submitted, but the answer has %d bytes and this NATS carries %d: send fewer lines, with the same ids",
 			queue.ErrUnknown, len(m.Data), most))

@@ -203,6 +203,48 @@ func TestNoReply(t *testing.T) {
 	until(t, "the log tells", func() bool { return log.says("nobody hears what became of its job") })
 }
 
+// Who may only ask cannot have the bridge publish where that one may: the answer to a request goes to no subject of the server, nor to
+// one of ours.
+func TestForeignReply(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, class("calls", 1))
+	var log logged
+	s.bridge(func(o *bridge.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	s.answering()
+	heard := make(chan *nats.Msg, 100)
+	if _, err := s.nc.ChanSubscribe("spout.v1.event.>", heard); err != nil {
+		t.Fatal(err)
+	}
+	s.publish("calls", "k", "1")
+	s.publish("calls", "k", "2")
+	until(t, "the second waits", func() bool { return s.left() == 1 })
+	for _, reply := range []string{"$JS.API.STREAM.PURGE.SPOUT_JOBS", "spout.v1.event.calls.done"} {
+		for _, ask := range []struct{ subject, body string }{
+			{"submit.calls", `{"key":"other","id":"3","payload":1}`},
+			{"submit.calls", `{`},
+			{"submit", ``},
+			{"submit.calls.batch", ``},
+			{"submit.calls.batch", `{"key":"other","id":"3","payload":1}`},
+			{"meter.check", `{}`},
+			{"meter.check", `{"key":"a","limit":"2/1h"}`},
+		} {
+			if err := s.nc.PublishRequest("spout.v1."+ask.subject, reply, []byte(ask.body)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	until(t, "the log tells", func() bool { return log.says("nobody hears what became of its job") })
+	for _, subject := range []string{"submit.calls", "submit", "submit.calls.batch", "meter.check"} { // behind all of those
+		s.ask(subject, ``)
+	}
+	if n := s.level("calls", "other"); n != 1 {
+		t.Errorf("%d jobs were submitted", n)
+	}
+	if n := s.left(); n != 1 || len(heard) > 0 {
+		t.Errorf("%d messages are left in the stream; %d answers went astray", n, len(heard))
+	}
+}
+
 // JetStream that is away is told of once, not with every try.
 func TestWaitsQuietly(t *testing.T) {
 	t.Parallel()
