@@ -250,6 +250,14 @@ func (b *Bridge) rejected(m *message, why error) {
 		c.Data = nil
 		err = b.o.NATS.PublishMsg(c)
 	}
+	if errors.Is(err, nats.ErrMaxPayload) { // its headers alone are too long
+		own := nats.Header{}
+		for _, name := range []string{HeaderReason, HeaderDetail, HeaderSubject, HeaderSequence, HeaderOmitted} {
+			own[name] = c.Header[name]
+		}
+		c.Header = own
+		err = b.o.NATS.PublishMsg(c)
+	}
 	if err != nil {
 		b.o.Log.Warn("the copy of a rejected message could not be sent", slog.String("subject", c.Subject), slog.String("error", err.Error()))
 	}

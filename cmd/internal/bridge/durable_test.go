@@ -189,6 +189,40 @@ func TestRejected(t *testing.T) {
 	}
 }
 
+// A header that says two things says nothing; headers that are too long for a copy with the reason are left out of it.
+func TestRejectedHeaders(t *testing.T) {
+	t.Parallel()
+	s := newSiteOn(t, natstest.Start(t, func(o *server.Options) { o.MaxPayload = 8192 }), class("calls", 10))
+	copies := make(chan *nats.Msg, 10)
+	if _, err := s.nc.ChanSubscribe("spout.v1.rejected.>", copies); err != nil {
+		t.Fatal(err)
+	}
+	s.bridge()
+	for _, test := range []struct {
+		name   string
+		header nats.Header
+		says   string
+		left   bool
+	}{
+		{"two keys", nats.Header{bridge.HeaderKey: {"k", "l"}, "More": {"x"}}, "the header Spout-Key is there twice", true},
+		{"two ids", nats.Header{bridge.HeaderKey: {"k", "k"}, bridge.HeaderID: {"1", "2"}, "More": {"x"}}, "the header Spout-Id is there twice", true},
+		{"long", nats.Header{"More": {strings.Repeat("x", 8120)}}, `field "key" is missing`, false},
+	} {
+		m := &nats.Msg{Subject: "spout.v1.jobs.calls.k", Header: test.header, Data: []byte(`{"payload":1}`)}
+		if _, err := s.js.PublishMsg(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case c := <-copies:
+			if !strings.Contains(c.Header.Get(bridge.HeaderDetail), test.says) || (c.Header.Get("More") != "") != test.left {
+				t.Errorf("%s: %d headers, %s", test.name, len(c.Header), c.Header.Get(bridge.HeaderDetail))
+			}
+		case <-time.After(30 * time.Second):
+			t.Errorf("%s: no copy", test.name)
+		}
+	}
+}
+
 // The permissions that docs/nats.md names are enough for a bridge.
 func TestPermissions(t *testing.T) {
 	t.Parallel()

@@ -70,7 +70,15 @@ func parse(class string, header nats.Header, data []byte) (queue.Job, error) {
 	if len(data) == 0 {
 		return queue.Job{Class: class}, fmt.Errorf("%w: %w", queue.ErrInvalid, errors.New("the message is empty; it must be a job line"))
 	}
-	job, err := jobline.ParseWith(data, queue.Job{Class: class, Key: header.Get(HeaderKey), ID: header.Get(HeaderID)})
+	told := queue.Job{Class: class, Key: header.Get(HeaderKey), ID: header.Get(HeaderID)}
+	for name, first := range map[string]string{HeaderKey: told.Key, HeaderID: told.ID} {
+		for _, other := range header.Values(name) {
+			if other != first {
+				return queue.Job{Class: class}, fmt.Errorf("%w: the header %s is there twice, with different values", queue.ErrInvalid, name)
+			}
+		}
+	}
+	job, err := jobline.ParseWith(data, told)
 	if err != nil {
 		return queue.Job{Class: class}, err
 	}
