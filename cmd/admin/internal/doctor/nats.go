@@ -17,6 +17,9 @@ import (
 // natsPatience is how long NATS may take to answer: the doctor does not wait for what is away.
 const natsPatience = 2 * time.Second
 
+// pingPatience is how long a bridge may take for a sign of life.
+const pingPatience = 500 * time.Millisecond
+
 // ExamineNATS makes the checks of the bridge's side: the connection, the stream, and who carries it.
 func ExamineNATS(ctx context.Context, o natsconn.Options, c jobstream.Config) []Finding {
 	o.Patience = natsPatience
@@ -75,6 +78,10 @@ func checkRoom(name string, info *jetstream.StreamInfo) Finding {
 	if most := info.Config.MaxMsgs; most > 0 && float64(info.State.Msgs) >= nearlyFull*float64(most) {
 		return warn("waiting", fmt.Sprintf("%s, of at most %d: above that publishing fails", detail, most), "raise the limit, or let workers drain")
 	}
+	if most := info.Config.MaxBytes; most > 0 && float64(info.State.Bytes) >= nearlyFull*float64(most) {
+		return warn("waiting", fmt.Sprintf("%s, %d bytes of at most %d: above that publishing fails", detail, info.State.Bytes, most),
+			"raise the limit, or let workers drain")
+	}
 	return ok("waiting", detail)
 }
 
@@ -92,7 +99,7 @@ func checkBridges(ctx context.Context, nc *nats.Conn, stream jetstream.Stream) F
 		}
 		classes++
 		if _, asked := alive[id]; !asked {
-			_, err := nc.RequestWithContext(ctx, "$SRV.PING.spout."+id, nil)
+			_, err := nc.Request("$SRV.PING.spout."+id, nil, pingPatience) // the next may live where one hangs
 			alive[id] = err == nil
 		}
 		if !alive[id] {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/spout-queue/spout/cmd/admin/internal/doctor"
@@ -57,6 +58,27 @@ func TestNATS(t *testing.T) {
 	examine(config, "ok nats ", "ok stream ", "ok waiting ", "warn bridges gone, with the classes calls")
 	consume("peek-mails", "mails")
 	examine(config, "ok nats ", "ok stream ", "ok waiting ", "warn bridges the consumer peek-mails is no bridge's")
+
+	// One that hangs is told from one that lives.
+	if err := stream.DeleteConsumer(t.Context(), "peek-mails"); err != nil {
+		t.Fatal(err)
+	}
+	lives := strings.Repeat("z", 22)
+	nc := server.Client(t)
+	for id, answer := range map[string]bool{strings.Repeat("x", 22): false, lives: true} {
+		if _, err := nc.Subscribe("$SRV.PING.spout."+id, func(m *nats.Msg) {
+			if answer {
+				_ = m.Respond(nil)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	consume(jobstream.Consumer(lives, "mails"), "mails")
+	examine(config, "ok nats ", "ok stream ", "ok waiting ", "warn bridges gone, with the classes calls;")
 
 	loses := jobstream.Config{Name: "LOSES", Subjects: "other"}
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "LOSES", Subjects: []string{"other"}, MaxAge: time.Hour}); err != nil {
