@@ -69,6 +69,7 @@ func (l *line) board() (jobs []queue.Job, passengers []passenger) {
 func (l *line) land(ctx context.Context, f flight) {
 	l.calls--
 	l.flying -= len(f.results)
+	l.spare(ctx, f.results)
 	if l.away(ctx, f) {
 		for _, p := range f.passengers {
 			p.bucket.flying = 0
@@ -97,7 +98,9 @@ func (l *line) away(ctx context.Context, f flight) bool {
 	}
 	l.backoff = min(max(2*l.backoff, leastBackoff), mostBackoff/5)
 	l.resume = time.Now().Add(l.backoff)
-	l.b.reached(f.results[0].Err)
+	if l.gone.IsZero() {
+		l.b.reached(f.results[0].Err)
+	}
 	return true
 }
 

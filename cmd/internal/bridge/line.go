@@ -59,6 +59,8 @@ type line struct {
 
 	resume  time.Time // Redis is away: no call before then
 	backoff time.Duration
+	gone    time.Time // since when the class is not in Redis; zero while it is
+	missing outage    // messages wait for that
 }
 
 func newLine(b *Bridge, class string, interval *atomic.Int64) *line {
