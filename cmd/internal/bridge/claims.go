@@ -53,6 +53,8 @@ type claims struct {
 	// strays are classes, or what stands for one in a subject, that are not in Redis and have messages.
 	strays    map[string]string
 	strayNext time.Time
+	// wild are subjects of messages that no consumer can be made for, and from which sequence on they are looked for.
+	wild map[string]uint64
 }
 
 // claim is a class that this bridge carries.
@@ -73,7 +75,8 @@ type interval struct {
 
 func newClaims(b *Bridge, id string) *claims {
 	return &claims{
-		b: b, id: id, mine: map[string]*claim{}, gone: map[string]int{}, known: map[string]*interval{}, strays: map[string]string{},
+		b: b, id: id, mine: map[string]*claim{}, gone: map[string]int{}, known: map[string]*interval{},
+		strays: map[string]string{}, wild: map[string]uint64{},
 	}
 }
 

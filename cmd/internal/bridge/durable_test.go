@@ -189,6 +189,47 @@ func TestRejected(t *testing.T) {
 	}
 }
 
+// Servers take messages on subjects that are patterns. They are answered as any other that is no job, and take no class from those who
+// carry it.
+func TestRejectedPatterns(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, class("calls", 100))
+	copies := make(chan *nats.Msg, 10)
+	if _, err := s.nc.ChanSubscribe("spout.v1.rejected._", copies); err != nil { // a pattern names no class
+		t.Fatal(err)
+	}
+	_, stop := s.bridge()
+	stop() // it made the stream
+	subjects := map[string]bool{"spout.v1.jobs.*.k": true, "spout.v1.jobs.>.k": true, "spout.v1.jobs.*.*": true, "spout.v1.jobs.>.>": true, "spout.v1.jobs.calls.>": true}
+	for _, id := range numbers(10) {
+		s.publish("calls", "k", id)
+	}
+	for subject := range subjects {
+		s.send(subject, []byte(`{"key":"k","payload":1}`))
+	}
+	s.bridge()
+	s.bridge()
+	for len(subjects) > 0 {
+		select {
+		case c := <-copies:
+			subject := c.Header.Get(bridge.HeaderSubject)
+			if !subjects[subject] || c.Header.Get(bridge.HeaderReason) != "invalid" {
+				t.Errorf("got %v", c.Header)
+			}
+			delete(subjects, subject)
+		case <-time.After(30 * time.Second):
+			t.Fatalf("no copies of %v", subjects)
+		}
+	}
+	until(t, "nothing is left", func() bool { return s.left() == 0 })
+	if diff := cmp.Diff(numbers(10), s.ids("calls", "k")); diff != "" {
+		t.Error(diff)
+	}
+	if s.carrier() == "" {
+		t.Errorf("nobody carries the class; there are %v", s.claimed())
+	}
+}
+
 // A header that says two things says nothing; headers that are too long for a copy with the reason are left out of it.
 func TestRejectedHeaders(t *testing.T) {
 	t.Parallel()

@@ -42,13 +42,19 @@ func (c *claims) findStrays(ctx context.Context) error {
 		return err
 	}
 	for subject := range info.State.Subjects {
-		class, _, err := c.b.o.Stream.Subjects.ReadJobs(subject)
+		class, key, err := c.b.o.Stream.Subjects.ReadJobs(subject)
+		if err == nil && wild(class, key) {
+			if _, known := c.wild[subject]; !known && len(c.wild) < straysMost {
+				c.wild[subject] = 0
+			}
+			continue
+		}
 		if code := codeOf(class); err == nil && c.known[code] == nil && len(c.strays) < straysMost {
 			c.strays[code] = class
 		}
 	}
 	c.strayNext = time.Now().Add(max(strayEvery, strayShare*time.Since(begin)))
-	return nil
+	return c.endWild(ctx)
 }
 
 // covered is how many messages of the stream some consumer has to deliver or has delivered.
