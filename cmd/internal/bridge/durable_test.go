@@ -3,7 +3,9 @@ package bridge_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,16 +24,22 @@ import (
 	"github.com/spout-queue/spout/scheduler"
 )
 
-// worker drains all classes until the test ends, and tells the payloads that it ran, by key.
+// worker drains all classes until the test ends, and tells the ids that it ran, by key, in the order in which they left their bucket:
+// handlers that begin in order may note it in another on a busy machine.
 func (s *site) worker() (ran func(key string) []string) {
 	s.tb.Helper()
 	var mu sync.Mutex
-	seen := map[string][]string{}
-	w, err := scheduler.New(s.open(), asynq.HandlerFunc(func(_ context.Context, task *asynq.Task) error {
+	seen := map[string]map[string]string{} // key -> stamp of the departure -> id
+	w, err := scheduler.New(s.open(), asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
+		name, _ := asynq.GetTaskID(ctx)
+		_, stamp, _ := strings.Cut(name, ":")
 		mu.Lock()
 		defer mu.Unlock()
 		key := task.Headers()["Spout-Key"]
-		seen[key] = append(seen[key], task.Headers()["Spout-Id"])
+		if seen[key] == nil {
+			seen[key] = map[string]string{}
+		}
+		seen[key][stamp] = task.Headers()["Spout-Id"]
 		return nil
 	}), scheduler.Options{Concurrency: 32, ShutdownTimeout: time.Second})
 	if err != nil {
@@ -44,10 +52,13 @@ func (s *site) worker() (ran func(key string) []string) {
 		_ = w.Run(ctx)
 	}()
 	s.tb.Cleanup(func() { cancel(); <-ended })
-	return func(key string) []string {
+	return func(key string) (ids []string) {
 		mu.Lock()
 		defer mu.Unlock()
-		return append([]string(nil), seen[key]...)
+		for _, stamp := range slices.Sorted(maps.Keys(seen[key])) { // microseconds since 1970: all of one length
+			ids = append(ids, seen[key][stamp])
+		}
+		return ids
 	}
 }
 
@@ -85,7 +96,7 @@ func TestDurable(t *testing.T) {
 // A full bucket keeps its order, and each of its messages goes in as room opens.
 func TestFull(t *testing.T) {
 	t.Parallel()
-	c := queue.NewClass("calls", 5, queue.Rate{Limit: 25, Period: time.Second}) // slow enough for handlers to note their order
+	c := queue.NewClass("calls", 5, queue.Rate{Limit: 50, Period: time.Second})
 	c.Dedup = time.Hour
 	s := newSite(t, c)
 	s.bridge()
