@@ -48,6 +48,8 @@ type claims struct {
 	known map[string]*interval
 	// foreign are consumers of the stream that no bridge made: they take what they get from the buckets.
 	foreign []string
+	// unfit: somebody changed the stream into one that cannot serve.
+	unfit error
 	// blind: the stream could not be looked after; unread: the classes could not be read.
 	blind, unread outage
 	// strays are classes, or what stands for one in a subject, that are not in Redis and have messages.
@@ -142,7 +144,7 @@ func (c *claims) look(ctx context.Context) error {
 	c.renew(ctx, owners)
 	c.bury(ctx, owners)
 	c.classes(ctx)
-	failed := c.findStrays(ctx)
+	failed := errors.Join(c.findStrays(ctx), c.unfit)
 	for code, class := range c.wanted() {
 		if owners[code] == "" && c.mine[code] == nil {
 			failed = errors.Join(failed, c.claim(ctx, code, class))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -31,6 +32,33 @@ func (l *logged) all() string {
 }
 
 func (l *logged) says(text string) bool { return strings.Contains(l.all(), text) }
+
+// A stream that is changed into one that loses messages is told of while it lasts.
+func TestStreamChanged(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, class("calls", 10))
+	var log logged
+	s.bridge(func(o *bridge.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	s.publish("calls", "k", "1")
+	until(t, "the class is carried", func() bool { return s.left() == 0 })
+	stream, err := s.js.Stream(t.Context(), s.config.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	config.MaxAge = time.Hour
+	if _, err := s.js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the log tells of it", func() bool { return log.says("it drops messages after 1h0m0s") })
+	s.publish("calls", "k", "2")
+	until(t, "the class is carried", func() bool { return s.left() == 0 })
+	config.MaxAge = 0
+	if _, err := s.js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the log tells of it", func() bool { return log.says("looks after the stream again") })
+}
 
 // A consumer that somebody else made for the messages of a class is left alone, and told of: the class is carried once it is
 // gone.

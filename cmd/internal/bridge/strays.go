@@ -34,8 +34,11 @@ func (c *claims) findStrays(ctx context.Context) error {
 		return err
 	}
 	info, err := c.b.stream.Info(ctx)
-	if err != nil || info.State.Msgs <= covered {
+	if err != nil {
 		return err
+	}
+	if _, c.unfit = c.b.o.Stream.Compare(info.Config); info.State.Msgs <= covered {
+		return nil
 	}
 	info, err = c.b.stream.Info(ctx, jetstream.WithSubjectFilter(c.b.o.Stream.Filters("*")[0]))
 	if err != nil {
