@@ -4,12 +4,14 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/spout-queue/spout/cmd/internal/bridge"
 	"github.com/spout-queue/spout/cmd/internal/natsconn"
+	"github.com/spout-queue/spout/queue"
 )
 
 // claimed are the consumers of the stream.
@@ -82,6 +84,24 @@ func TestNATSAway(t *testing.T) {
 		return err == nil
 	})
 	until(t, "the second is admitted", func() bool { return s.level("calls", "k") == 2 })
+}
+
+// A bridge that is told to stop while NATS is away does not wait for it, however many classes it carries.
+func TestStopWithoutNATS(t *testing.T) {
+	t.Parallel()
+	var classes []queue.Class
+	for _, id := range numbers(30) {
+		classes = append(classes, class("calls-"+id, 10))
+	}
+	s := newSite(t, classes...)
+	_, stop := s.bridge()
+	until(t, "it carries all classes", func() bool { return len(s.claimed()) == 31 })
+	s.nats.Stop()
+	begin := time.Now()
+	stop()
+	if took := time.Since(begin); took > 20*time.Second {
+		t.Errorf("it took %v to stop", took)
+	}
 }
 
 // Of two bridges one carries a class; when it is gone, stopped or not, the other does, with what was not admitted.

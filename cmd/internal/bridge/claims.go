@@ -96,7 +96,15 @@ func (c *claims) run(ctx context.Context) {
 	for _, mine := range c.mine {
 		mine.cancel()
 	}
+	for _, mine := range c.mine {
+		<-mine.ended
+	}
+	// Where NATS is away or hangs, others find out that nobody answers for these claims.
+	deadline := time.Now().Add(finishTime)
 	for code := range c.mine {
+		if !c.b.o.NATS.IsConnected() || time.Now().After(deadline) {
+			return
+		}
 		c.release(ctx, code)
 	}
 	c.sweep(ctx)
