@@ -112,6 +112,15 @@ func ReasonOf(err error) Reason {
 	return ReasonUnavailable
 }
 
+// SickError rejects a submission to a bucket that is broken in Redis. Other buckets take jobs. It wraps [ErrUnavailable].
+type SickError struct{ Class, Key string }
+
+func (e *SickError) Error() string {
+	return fmt.Sprintf("%v: bucket %s is broken in Redis and was set aside; see its state and mend it", ErrUnavailable, clip(e.Class+"/"+e.Key))
+}
+
+func (e *SickError) Unwrap() error { return ErrUnavailable }
+
 func drainingError(bucket string) error {
 	return fmt.Errorf("%w: bucket %s, or its class, admits nothing until it is resumed", ErrDraining, clip(bucket))
 }

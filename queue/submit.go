@@ -367,8 +367,7 @@ func (s *submission) read(r reply) (Receipt, error) {
 	case saysCount:
 		return Receipt{}, errCount
 	case saysSick:
-		return Receipt{}, fmt.Errorf("%w: bucket %s is broken in Redis and was set aside; see its state and mend it",
-			ErrUnavailable, clip(j.bucket()))
+		return Receipt{}, &SickError{j.Class, j.Key}
 	default:
 		return Receipt{}, unknownOutcome(j, fmt.Errorf("redis answered %d", verdict))
 	}

@@ -2,6 +2,7 @@ package bridge_test
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,44 @@ func TestNATSAway(t *testing.T) {
 		return err == nil
 	})
 	until(t, "the second is admitted", func() bool { return s.level("calls", "k") == 2 })
+}
+
+// A bucket that is broken in Redis holds up its own messages only.
+func TestSickBucket(t *testing.T) {
+	t.Parallel()
+	c := queue.NewClass("calls", 100, queue.Rate{Limit: 10, Period: time.Second}) // what waits comes back soon
+	s := newSite(t, c)
+	var log logged
+	s.bridge(func(o *bridge.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	s.publish("calls", "bad", "0")
+	until(t, "it is admitted", func() bool { return s.left() == 0 })
+	rdb := s.redis.Client(t)
+	lines, err := rdb.Keys(t.Context(), "*:line:calls/bad").Result()
+	if err != nil || len(lines) != 1 {
+		t.Fatalf("%v, %v", lines, err)
+	}
+	if err := rdb.Set(t.Context(), lines[0], "not a line", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.publish("calls", "bad", "1")
+	s.publish("calls", "bad", "2")
+	for _, id := range numbers(20) {
+		s.publish("calls", "good", id)
+		until(t, "the others are admitted", func() bool { return s.left() == 2 })
+	}
+	if log.says("redis does not take jobs") {
+		t.Errorf("the log:\n%s", log.all())
+	}
+	if err := rdb.Del(t.Context(), lines[0]).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.client.Buckets().Resume(t.Context(), "calls", "bad"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "its messages go in when it is mended", func() bool { return s.left() == 0 })
+	if diff := cmp.Diff([]string{"1", "2"}, s.ids("calls", "bad")); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // A bridge that is told to stop while NATS is away does not wait for it, however many classes it carries.

@@ -88,7 +88,7 @@ func (l *line) land(ctx context.Context, f flight) {
 // away tells that Redis answered none of the jobs of a call. Then they stay in hand and the line pauses.
 func (l *line) away(ctx context.Context, f flight) bool {
 	for _, r := range f.results {
-		if !unreached(r.Err) {
+		if !unreached(r.Err) || sick(r.Err) {
 			l.b.reached(nil)
 			return false
 		}
@@ -107,6 +107,12 @@ func (l *line) away(ctx context.Context, f flight) bool {
 func unreached(err error) bool {
 	reason := queue.ReasonOf(err)
 	return err != nil && (reason == queue.ReasonUnavailable || reason == queue.ReasonUnknown || reason == queue.ReasonStoreFull)
+}
+
+// sick tells that it is the bucket that is broken, and not Redis.
+func sick(err error) bool {
+	_, ok := errors.AsType[*queue.SickError](err)
+	return ok
 }
 
 // conclude sorts the messages of one bucket into final ones and those that wait.
