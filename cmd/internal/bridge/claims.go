@@ -56,7 +56,8 @@ type claims struct {
 	strays    map[string]string
 	strayNext time.Time
 	// wild are subjects of messages that no consumer can be made for, and from which sequence on they are looked for.
-	wild map[string]uint64
+	wild     map[string]uint64
+	wildNext time.Time
 }
 
 // claim is a class that this bridge carries.
@@ -158,7 +159,7 @@ func (c *claims) look(ctx context.Context) error {
 			failed = errors.Join(failed, c.claim(ctx, code, class))
 		}
 	}
-	return failed
+	return errors.Join(failed, c.endWild(ctx))
 }
 
 // renew gives up what another bridge took, what lost messages on their way, and, when the connection was lost meanwhile, everything:

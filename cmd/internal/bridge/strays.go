@@ -57,7 +57,7 @@ func (c *claims) findStrays(ctx context.Context) error {
 		}
 	}
 	c.strayNext = time.Now().Add(max(strayEvery, strayShare*time.Since(begin)))
-	return c.endWild(ctx)
+	return nil
 }
 
 // covered is how many messages of the stream some consumer has to deliver or has delivered.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -13,8 +14,12 @@ import (
 	"github.com/spout-queue/spout/queue"
 )
 
-// wildMost is how many messages are looked at in one go for those that no consumer can be made for.
-const wildMost = 100
+const (
+	// wildMost is how many messages are looked at in one go for those that no consumer can be made for, and
+	// wildTime how long that may take from the claims.
+	wildMost = 100
+	wildTime = time.Second
+)
 
 // wild tells that no consumer delivers the messages of a subject: servers take messages on subjects that are patterns. One for the class *
 // would have the messages of all classes, > is none, and a key > is found by no filter for keys.
@@ -22,6 +27,19 @@ func wild(class, key string) bool { return class == "*" || class == ">" || key =
 
 // endWild ends messages that no consumer can be made for: they are looked up, and deleted, one by one.
 func (c *claims) endWild(ctx context.Context) error {
+	if len(c.wild) == 0 || time.Now().Before(c.wildNext) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wildTime)
+	defer cancel()
+	err := c.lookForWild(ctx)
+	if err != nil { // as where the account may not delete
+		c.wildNext = time.Now().Add(tellEvery)
+	}
+	return err
+}
+
+func (c *claims) lookForWild(ctx context.Context) error {
 	looked, all := 0, c.b.o.Stream.Filters("*")[0]
 	for subject, from := range c.wild {
 		filter := strings.TrimSuffix(all, "*.*") + ">"
