@@ -98,8 +98,8 @@ func (l *line) away(ctx context.Context, f flight) bool {
 	}
 	l.backoff = min(max(2*l.backoff, leastBackoff), mostBackoff/5)
 	l.resume = time.Now().Add(l.backoff)
-	if l.gone.IsZero() {
-		l.b.reached(f.results[0].Err)
+	if err := f.results[0].Err; !errors.Is(err, errGone) && !errors.Is(err, errNoClasses) { // of those the log was told
+		l.b.reached(err)
 	}
 	return true
 }
