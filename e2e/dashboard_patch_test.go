@@ -22,7 +22,7 @@ func TestDashboardPartKeepsPatches(t *testing.T) {
 			return part(name)
 		}
 		return fmt.Sprintf(livePage, part("x")+part("y")+part("z"))
-	}, `event: patch`, `data: {"x":{"":"told","data-kind":"good"}}`, ``, `event: part`, `data: "x"`, ``, `event: part`, `data: "y"`, ``, `event: part`, `data: "z"`)
+	}, `event: patch`, `data: {"x":{"":"told","data-kind":"good"}}`, ``, `event: part`, `data: {"x":"2"}`, ``, `event: part`, `data: {"y":"2","z":"2"}`)
 	for _, name := range []string{"x", "y", "z"} {
 		tab.until("the part "+name, fmt.Sprintf(`performance.getEntriesByType("resource").some((e) => e.name.includes("part=%s") && e.responseEnd)`, name))
 	}
@@ -57,7 +57,7 @@ func TestDashboardPartWaits(t *testing.T) {
 				return `<div id="part-p"><b id="drawn"></b></div>`
 			}
 			return fmt.Sprintf(livePage, `<b id="x"></b><div id="part-p">`+c.input+`</div>`)
-		}, `event: part`, `data: "p"`, ``, `event: patch`, `data: {"x":{"":"told"}}`)
+		}, `event: part`, `data: {"p":"2"}`, ``, `event: patch`, `data: {"x":{"":"told"}}`)
 		tab.until("what was told after it", isLive+` && document.getElementById("x").textContent === "told"`)
 		if !value[bool](tab, `document.getElementById("in") !== null`) {
 			t.Errorf("%s was taken away", c.input)
@@ -68,22 +68,35 @@ func TestDashboardPartWaits(t *testing.T) {
 }
 
 const livePage = `<!doctype html><title>x</title><link rel="icon" href="data:,"><body><span id="stream" data-state="still"></span><div id="notices"></div>
-	<dialog id="dialog"></dialog><main id="main" data-live="/live">%s</main><script src="/static/vendor/htmx.min.js"></script><script src="/static/live.js"></script>`
+	<dialog id="dialog"></dialog><main id="main" data-now="2020-01-01T00:00:00Z" data-live="/live?drawn=p.1">%s</main><script src="/static/vendor/htmx.min.js"></script><script src="/static/live.js"></script><script src="/static/page.js"></script>`
 
 // liveTab opens a page with our scripts, whose stream tells these lines, once.
 func liveTab(t *testing.T, page func(*http.Request) string, told ...string) *tab {
+	t.Helper()
+	return liveTabOf(t, func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, page(r)) }, func(w http.ResponseWriter, r *http.Request) {
+		tellTab(w, told...)
+		<-r.Context().Done()
+	})
+}
+
+// tellTab sends lines of a stream.
+func tellTab(w http.ResponseWriter, lines ...string) {
+	_, _ = fmt.Fprint(w, strings.Join(lines, "\n"), "\n\n")
+	w.(http.Flusher).Flush() //nolint:errcheck,forcetypeassert // it is one
+}
+
+// liveTabOf opens a page with our scripts, and answers what they ask for.
+func liveTabOf(t *testing.T, page, stream http.HandlerFunc) *tab {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServer(http.Dir("../cmd/admin/internal/pages/static"))))
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
-		_, _ = fmt.Fprint(w, page(r))
+		page(w, r)
 	})
 	mux.HandleFunc("GET /live", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = fmt.Fprint(w, strings.Join(told, "\n"), "\n\n")
-		w.(http.Flusher).Flush() //nolint:errcheck,forcetypeassert // it is one
-		<-r.Context().Done()
+		stream(w, r)
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(func() {

@@ -78,12 +78,15 @@ func (t *tab) read(ctx context.Context, stream *bufio.Reader) error {
 				return err
 			}
 		case event == "part":
-			var name string
-			if err := json.Unmarshal([]byte(data), &name); err != nil {
+			var versions map[string]string
+			if err := json.Unmarshal([]byte(data), &versions); err != nil {
 				return err
 			}
-			t.parts.Add(1)
-			fetching.Go(func() { _, _, _ = t.get(ctx, t.path+"&part="+url.QueryEscape(name)) }) // the next event tells of it, too
+			for name := range versions {
+				t.parts.Add(1)
+				fetching.Go(func() { _, _, _ = t.get(ctx, t.path+"&part="+url.QueryEscape(name)) }) // the next event tells of it, too
+			}
+		case event == "now":
 		default:
 			return errors.New(event + ": " + data)
 		}

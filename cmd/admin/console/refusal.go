@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spout-queue/spout/cmd/admin/internal/api"
+	"github.com/spout-queue/spout/cmd/admin/internal/pages"
 	"github.com/spout-queue/spout/queue"
 )
 
@@ -72,6 +73,9 @@ func (c *Console) say(w http.ResponseWriter, r *http.Request, p said) {
 	w.Header().Set("Cache-Control", "no-store")
 	if to := c.room(r.URL.Path); to == pagesRoom || to == loginRoom {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		if r.Header.Get("Hx-Request") != "" {
+			pages.Aside(w.Header())
+		}
 		w.WriteHeader(p.status)
 		_ = refusalPage().Execute(w, map[string]any{"Status": p.status, "Title": http.StatusText(p.status), "Detail": p.detail, "Base": c.base})
 		return
@@ -91,7 +95,7 @@ func refusalPage() *template.Template {
 	return template.Must(template.New("refusal").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{{.Status}} {{.Title}} · Spout</title></head>
-<body><main><h1>{{.Title}}</h1><p>{{.Detail}}</p><p><a href="{{.Base}}/">Spout</a></p></main></body></html>
+<body><main><h1>{{.Title}}</h1><p id="failure" class="notice bad" role="alert">{{.Detail}}</p><p><a href="{{.Base}}/">Spout</a></p></main></body></html>
 `))
 }
 

@@ -56,6 +56,7 @@ func (p *Pages) functions() template.FuncMap {
 		"entry":    p.entry,
 		"asset":    p.static.url,
 		"logout":   func() bool { return p.Logout },
+		"now":      time.Now,
 		"moment":   func(t time.Time) string { return t.UTC().Format(queue.TimeFormat) },
 		"short":    shortDuration,
 		"number":   number,
@@ -94,6 +95,8 @@ type page struct {
 	Person access.Person
 	// Live names the view that keeps the page live, with its query; empty for a page that stands still.
 	Live string
+	// At is where the page, and parts of it, can be read again. That of the answer to a form is told; of other pages it is where they were read.
+	At string
 	// Styles and Scripts are the page's own, from static/.
 	Styles, Scripts []string
 	Content         any
@@ -113,6 +116,10 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, name st
 		if part = "part-" + asked; p.templates[name].Lookup(part) == nil {
 			return errNoPage
 		}
+		w.Header().Set("Spout-Version", versionIn(is.Live, asked))
+	}
+	if is.At == "" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		is.At = r.URL.EscapedPath() + "?" + r.URL.RawQuery
 	}
 	var b bytes.Buffer
 	if err := p.templates[name].ExecuteTemplate(&b, part, is); err != nil {
@@ -157,8 +164,9 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 		p.Log.LogAttrs(r.Context(), slog.LevelWarn, "a page could not be shown", slog.String("path", r.URL.Path), slog.Any("error", err))
 	}
 	name := "layout"
-	if r.Header.Get("HX-Request") != "" {
+	if r.Header.Get("HX-Request") != "" { // it does not take the place of the page, with all that somebody typed there
 		name = "part-failure"
+		Aside(w.Header())
 	}
 	f.Title, f.Detail = titleOf(f.Status), sentence(strings.TrimPrefix(f.Detail, "queue: "))
 	var b bytes.Buffer
@@ -169,6 +177,13 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(f.Status)
 	_, _ = b.WriteTo(w) // who went away needs no answer
+}
+
+// Aside has a script show an answer above the page and not in the place of what it asked for: what has the id failure of it.
+func Aside(h http.Header) {
+	h.Set("HX-Retarget", "#notices")
+	h.Set("HX-Reswap", "beforeend")
+	h.Set("HX-Reselect", "#failure")
 }
 
 func statusOf(err error) int {

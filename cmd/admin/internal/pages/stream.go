@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spout-queue/spout/cmd/internal/wire"
+	"github.com/spout-queue/spout/queue"
 )
 
 // patch is what of a page looks different by now: for the id of an element, attributes and their values; the empty name
@@ -75,6 +76,7 @@ func (p *Pages) serveLive(w http.ResponseWriter, r *http.Request) {
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	begun   bool
 	sent    patch
 	parts   map[string]string
 	quiet   int // looks since something was sent
@@ -89,11 +91,15 @@ func (s *stream) send(ctx context.Context, look func(context.Context) (frame, er
 		return ctx.Err()
 	}
 	var b bytes.Buffer
+	if !s.begun {
+		event(&b, "now", time.Now().UTC().Format(queue.TimeFormat))
+		s.begun = true
+	}
 	if err != nil {
 		event(&b, "stale", wire.Public(err).Error())
 	} else {
 		for _, part := range s.changed(f.Parts) {
-			event(&b, "part", part)
+			event(&b, "part", map[string]string{part: s.parts[part]})
 		}
 		news := s.news(f.Patch)
 		if s.quiet++; len(news) > 0 || s.quiet >= quietMost {
@@ -122,14 +128,14 @@ func event(b *bytes.Buffer, name string, data any) {
 // changed lists the parts that are not what they were.
 func (s *stream) changed(parts map[string]string) []string {
 	var list []string
-	versions := make(map[string]string, len(parts))
 	for part, version := range parts {
-		versions[part] = brief(version)
-		if was, known := s.parts[part]; known && was != versions[part] {
+		is := brief(version)
+		if was, known := s.parts[part]; known && was != is {
 			list = append(list, part)
 		}
+		s.parts[part] = is
 	}
-	s.parts = versions
+	slices.Sort(list)
 	return list
 }
 
@@ -150,13 +156,21 @@ func liveQuery(view string, drawn map[string]string, pairs ...string) string {
 }
 
 // seenParts are the versions of the parts that a tab has.
-func seenParts(r *http.Request) map[string]string {
+func seenParts(r *http.Request) map[string]string { return drawnIn(r.URL.Query()) }
+
+func drawnIn(query url.Values) map[string]string {
 	parts := map[string]string{}
-	for _, text := range r.URL.Query()["drawn"] {
+	for _, text := range query["drawn"] {
 		part, version, _ := strings.Cut(text, ".")
 		parts[part] = version
 	}
 	return parts
+}
+
+// versionIn is the version of a part in the query of a live view; empty for one that it does not know.
+func versionIn(live, part string) string {
+	query, _ := url.ParseQuery(live) // it is ours
+	return drawnIn(query)[part]
 }
 
 // brief is a version in few characters.

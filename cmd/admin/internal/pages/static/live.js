@@ -1,9 +1,20 @@
 // What keeps a page live: one stream of events per tab. "patch" changes texts and harmless attributes of elements by id,
-// "part" fetches a part of the page again, "stale" says that the numbers stand still, and why.
+// "part" tells versions of parts of the page, which are fetched again where another one is shown, "stale" says that the numbers
+// stand still, and why, "now" what time it is.
 (() => {
   'use strict';
   const allowed = /^(class|d|x|y|x1|x2|y1|y2|cx|cy|r|width|height|points|transform|viewBox|hidden|title|value|max|datetime|aria-[a-z]+|data-[a-z-]+)$/;
   const stream = document.getElementById('stream');
+
+  // The server's clock says when something opens. That of the browser may be wrong by hours.
+  let ahead = 0;
+  const now = () => Date.now() + ahead;
+  window.spoutNow = now;
+  function clock(text) {
+    const at = Date.parse(text);
+    if (at) ahead = at - Date.now();
+  }
+  clock(document.getElementById('main')?.dataset.now);
 
   // say shows whether what the page shows is live.
   function say(state, text, why) {
@@ -34,117 +45,218 @@
     document.getElementById('notices').append(notice);
   }
 
-  // What was told of each element by now: only what changes is told again, so a part that is fetched meanwhile takes it over.
+  // What was told of each element by now, also of those that a part will bring which is being fetched: only what changes is told
+  // again, so what is drawn meanwhile takes it over, however old or new it is.
   const told = new Map();
+  const toldMost = 5000;
 
   function patch(changes) {
     for (const [id, attributes] of Object.entries(changes)) {
-      const element = document.getElementById(id);
-      if (!element) continue;
       told.set(id, { ...told.get(id), ...attributes });
-      for (const [name, value] of Object.entries(attributes)) {
-        if (name === '') element.textContent = value;
-        else if (name === 'hidden') element.toggleAttribute('hidden', value !== '');
-        else if (allowed.test(name)) element.setAttribute(name, value);
-      }
+      apply(id, attributes);
+    }
+    if (told.size <= toldMost || fetching) return;
+    for (const id of told.keys()) if (!document.getElementById(id)) told.delete(id);
+  }
+
+  function apply(id, attributes, within = document) {
+    const element = document.getElementById(id);
+    if (!element || !within.contains(element)) return;
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name === '') { if (element.textContent !== value) element.textContent = value; }
+      else if (name === 'hidden') element.toggleAttribute('hidden', value !== '');
+      else if (allowed.test(name)) element.setAttribute(name, value);
     }
   }
 
-  // again fetches a part of the page and puts it in the place of what is there. One after another: an older answer must not
-  // take the place of a newer one, and htmx drops what waits behind two requests.
-  let fetching = Promise.resolve();
-  function again(part) {
-    fetching = fetching.catch(() => {}).then(() => fetchPart(part));
-  }
-
-  // What somebody types or ticks in a part is not taken from them: it is fetched when they are done.
-  const owed = new Set();
-  const busy = (element) => element.contains(document.activeElement) && document.activeElement.matches('input:not([type=checkbox]), select, textarea')
-    || element.querySelector('input[type=checkbox]:checked');
-  for (const name of ['focusout', 'change']) {
-    document.addEventListener(name, () => setTimeout(() => {
-      for (const part of owed) again(part);
-    }));
-  }
-
-  async function fetchPart(part) {
-    owed.delete(part);
-    const page = view;
-    const element = document.getElementById('part-' + part);
-    if (!element) return;
-    if (busy(element)) return owed.add(part);
-    const url = new URL(location.href);
-    url.searchParams.set('part', part);
-    const focused = element.contains(document.activeElement) && document.activeElement;
-    await htmx.ajax('GET', url.pathname + url.search, { target: '#part-' + part, swap: 'outerHTML' });
-    const drawn = document.getElementById('part-' + part);
-    refocus(focused, drawn);
-    for (const id of told.keys()) {
-      const now = document.getElementById(id);
-      if (!now) told.delete(id);
-      else if (drawn?.contains(now)) patch({ [id]: told.get(id) });
-    }
+  // stands has what is drawn say what was told.
+  function stands(within) {
+    for (const [id, attributes] of told) apply(id, attributes, within);
     countdown();
-    if (page !== view) again(part); // the page was drawn anew meanwhile, maybe later than this
+  }
+
+  // The parts of the page: the version that is shown and the one that was told last. While they differ the part is fetched, at once
+  // when another was told and then now and then: an answer may fail, or be of a moment in between.
+  let parts = new Map();
+  let fetching = false;
+  const tryAgain = 2500; // ms
+
+  function tell(versions) {
+    for (const [name, version] of Object.entries(versions)) {
+      const part = parts.get(name) || { asked: 0 };
+      parts.set(name, Object.assign(part, { told: version, fresh: true }));
+    }
+    fetchParts();
+  }
+
+  // fetchParts fetches one part after another, the one first that waits longest.
+  async function fetchParts() {
+    if (fetching) return;
+    fetching = true;
+    try {
+      for (let name; (name = nextPart()); ) await fetchPart(name, parts.get(name));
+    } finally {
+      fetching = false;
+    }
+  }
+
+  function nextPart() {
+    const due = ([name, part]) => source && part.shown !== part.told && (part.fresh || performance.now() - part.asked > tryAgain) && !busy(element(name));
+    return [...parts].filter(due).sort((a, b) => a[1].asked - b[1].asked)[0]?.[0];
+  }
+
+  const element = (name) => document.getElementById('part-' + name);
+
+  // What somebody types, ticks or presses in a part is not taken from them, nor what they aim at: it is fetched when they are done.
+  const typed = 'input:not([type=checkbox]), select, textarea';
+  let pressed, aimed = 0;
+  const busy = (part) => part && (part.contains(document.activeElement) && document.activeElement.matches(typed)
+    || part.querySelector('input[type=checkbox]:checked') || pressed && part.contains(pressed)
+    || performance.now() - aimed < 800 && part.querySelector('button:hover'));
+  addEventListener('pointerdown', (event) => { pressed = event.target; }, true);
+  for (const name of ['pointerup', 'pointercancel']) {
+    addEventListener(name, () => setTimeout(() => { pressed = undefined; }, 200), true); // the click comes after it
+  }
+  addEventListener('pointermove', () => { aimed = performance.now(); }, { capture: true, passive: true });
+  for (const name of ['focusout', 'change']) document.addEventListener(name, () => setTimeout(fetchParts));
+
+  async function fetchPart(name, part) {
+    const page = parts, version = part.told;
+    Object.assign(part, { asked: performance.now(), fresh: false });
+    const was = element(name);
+    if (!was) {
+      part.shown = version; // the page does not have it
+      return;
+    }
+    const url = new URL(view.dataset.page || location.href, location.href);
+    url.searchParams.set('part', name);
+    const drawn = document.createElement('template');
+    let shown;
+    try {
+      const answer = await fetch(url, { headers: { 'HX-Request': 'true', Accept: 'text/html' } });
+      if (!answer.ok) return; // the stream tells what is the matter
+      shown = answer.headers.get('Spout-Version') || version;
+      drawn.innerHTML = await answer.text();
+    } catch {
+      return;
+    }
+    const is = drawn.content.querySelector('#part-' + CSS.escape(name));
+    if (page !== parts || !is || !was.isConnected) return;
+    if (busy(was)) {
+      part.fresh = true;
+      return;
+    }
+    part.shown = shown;
+    const focused = was.contains(document.activeElement) && document.activeElement;
+    takeOver(was, is);
+    was.replaceWith(is);
+    htmx.process(is);
+    for (const [i, box] of [...is.querySelectorAll('.scroll')].entries()) box.scrollLeft = was.scrolled[i] || 0;
+    refocus(focused, is);
+    stands(is);
+  }
+
+  // takeOver leaves to people what they wrote and unfolded in a part that is drawn again.
+  function takeOver(was, is) {
+    for (const field of was.querySelectorAll(typed)) {
+      const same = field.id && is.querySelector('#' + CSS.escape(field.id));
+      if (same && (field.matches('select') || field.value !== field.defaultValue)) same.value = field.value;
+    }
+    const folds = [...is.querySelectorAll('details')];
+    for (const fold of was.querySelectorAll('details')) {
+      const same = folds.find((other) => other.firstElementChild.textContent === fold.firstElementChild.textContent);
+      if (same) folds.splice(folds.indexOf(same), 1)[0].open = fold.open;
+    }
+    was.scrolled = [...was.querySelectorAll('.scroll')].map((box) => box.scrollLeft);
   }
 
   // refocus keeps the focus of the keyboard where it was, if that is still there: only on what does exactly the same.
   function refocus(was, part) {
     if (!was || was.isConnected || !part) return;
-    const does = (e) => (e.form ? e.form.getAttribute('action') + '?' + new URLSearchParams(new FormData(e.form)) : e.getAttribute('href'));
+    const does = (e) => (e.form ? e.form.getAttribute('action') + '?' + new URLSearchParams(new FormData(e.form)) : e.getAttribute('href') || e.id);
     for (const e of part.querySelectorAll(was.localName)) {
       if (e.textContent === was.textContent && does(e) === does(was)) return e.focus({ preventScroll: true });
     }
   }
 
-  // The element of the page that names the stream, and the stream.
-  let view, source, address, last, later;
+  // The element of the page that names the stream, what it names, and the stream.
+  let view, address, source, last, later;
   function connect() {
     if (source || document.hidden) return;
-    view = document.querySelector('[data-live]');
-    if (!view) return say('still', '');
     clearTimeout(later);
+    const main = document.querySelector('[data-live]');
+    if (main !== view || main?.dataset.live !== address) begin(main);
+    if (!view) return say('still', '');
     if (stream.dataset.state === 'still') say('wait', 'connecting');
-    address = view.dataset.live;
-    source = new EventSource(address);
-    last = Date.now();
+    // A stream begins with the parts that are not as they are shown by now, whatever was drawn at first, and with all that it patches.
+    const url = new URL(address, location.href);
+    url.searchParams.delete('drawn');
+    for (const [name, part] of parts) url.searchParams.append('drawn', name + '.' + (part.shown || ''));
+    told.clear();
+    source = new EventSource(url);
+    last = performance.now();
     const heard = (act) => (event) => {
-      last = Date.now();
+      last = performance.now();
       act(JSON.parse(event.data));
     };
+    source.addEventListener('now', heard(clock));
     source.addEventListener('patch', heard((changes) => { say('live', 'live'); patch(changes); }));
-    source.addEventListener('part', heard(again));
+    source.addEventListener('part', heard(tell));
     source.addEventListener('stale', heard((why) => say('stale', 'stale', why)));
     source.onerror = () => {
       say('stale', 'stale', 'the connection to the admin is lost; it is tried again');
-      if (source.readyState === EventSource.CLOSED) refused();
+      if (source.readyState === EventSource.CLOSED) return refused();
+      disconnect();
+      later = setTimeout(connect, 2000); // not by the browser, which would ask for what was drawn at first
     };
   }
+
   function disconnect() {
     clearTimeout(later);
     if (source) source.close();
-    source = view = address = undefined;
+    source = undefined;
+  }
+
+  // begin looks at a page, or at none: which parts it has, and where it can be read again.
+  function begin(main) {
+    view = main || undefined;
+    address = main?.dataset.live;
+    parts = new Map();
+    if (!main) return;
+    for (const drawn of new URL(address, location.href).searchParams.getAll('drawn')) {
+      const [name, version] = drawn.split('.');
+      parts.set(name, { shown: version, told: version, asked: 0 });
+    }
+    // The answer to a form is at the address of the form, where nothing can be read.
+    const page = main.dataset.page && new URL(main.dataset.page, location.href);
+    if (page && page.pathname !== location.pathname) history.replaceState(null, '', page);
   }
 
   // A page that is drawn anew, as by a form on it, has a stream of its own: that begins with all that changed since the page was drawn.
+  // Where only a part was, it may be older than what was told, or newer: by then the stream has told what is so.
   document.addEventListener('htmx:after:swap', () => {
-    const now = document.querySelector('[data-live]');
-    if (now === view && now?.dataset.live === address) return;
+    const main = document.querySelector('[data-live]');
+    clock(document.getElementById('main')?.dataset.now);
+    countdown();
+    if (main === (view || null) && main?.dataset.live === address) {
+      setTimeout(() => stands(document), 600);
+      return;
+    }
     disconnect();
-    told.clear();
-    owed.clear();
     connect();
   });
 
   // refused asks for the page why there is no stream: a browser does not try again what was answered with an error.
   async function refused() {
     disconnect();
-    let gone = false;
+    let gone = false, nothing = false;
     try {
-      const answer = await fetch(location.pathname + location.search, { method: 'HEAD', redirect: 'manual', headers: { Accept: 'text/html' } });
+      const answer = await fetch(view.dataset.page || location.pathname + location.search, { method: 'HEAD', redirect: 'manual', headers: { Accept: 'text/html' } });
       gone = answer.type === 'opaqueredirect' || answer.status === 401;
+      nothing = answer.status === 404;
     } catch { /* the admin is away */ }
     if (gone) return loggedOut();
+    if (nothing) say('stale', 'stale', 'what it shows is not there any more');
     later = setTimeout(connect, 3000);
   }
 
@@ -160,6 +272,7 @@
     notice.append('You are not logged in any more, so this page stands still. ', link, ' to go on here.');
     document.getElementById('notices').replaceChildren(notice);
   }
+
   // A tab that nobody sees costs nothing.
   document.addEventListener('visibilitychange', () => (document.hidden ? disconnect() : connect()));
   addEventListener('pagehide', disconnect);
@@ -169,7 +282,9 @@
     for (const form of document.querySelectorAll('form[method=get]')) form.reset();
   });
   setInterval(() => {
-    if (source && Date.now() - last > 5000) say('stale', 'stale', 'nothing was heard for ' + Math.round((Date.now() - last) / 1000) + ' s');
+    const silent = performance.now() - last;
+    if (source && silent > 5000) say('stale', 'stale', 'nothing was heard for ' + Math.round(silent / 1000) + ' s');
+    fetchParts();
     countdown();
   }, 500);
 
@@ -177,7 +292,7 @@
   function countdown() {
     for (const element of document.querySelectorAll('[data-until]')) {
       if (!element.dataset.until) continue;
-      const left = Math.max(0, Date.parse(element.dataset.until) - Date.now());
+      const left = Math.max(0, Date.parse(element.dataset.until) - now());
       const s = Math.ceil(left / 1000);
       const m = Math.floor(s / 60), h = Math.floor(m / 60);
       element.textContent = s < 60 ? s + 's' : m < 60 ? m + 'm ' + s % 60 + 's' : h < 24 ? h + 'h ' + m % 60 + 'm' : Math.floor(h / 24) + 'd ' + h % 24 + 'h';
@@ -185,29 +300,4 @@
   }
 
   countdown();
-
-  // A box that ticks all others of its form, by their name.
-  document.addEventListener('change', (event) => {
-    const name = event.target.dataset.ticks;
-    if (name) for (const box of event.target.form.querySelectorAll('[name="' + name + '"]')) box.checked = event.target.checked;
-  });
-
-  // Dialogs: an element with data-dialog="url" opens what the server answers; a form in it with method=dialog closes it.
-  const dialog = document.getElementById('dialog');
-  document.addEventListener('click', async (event) => {
-    const opener = event.target.closest('[data-dialog]');
-    if (opener) {
-      event.preventDefault();
-      await htmx.ajax('GET', opener.dataset.dialog, { target: '#dialog', swap: 'innerHTML' });
-      if (!dialog.open) dialog.showModal();
-      return;
-    }
-    if (event.target.closest('[data-close]') && dialog.open) dialog.close();
-    const copy = event.target.closest('[data-copy]');
-    if (copy) {
-      await navigator.clipboard.writeText(document.getElementById(copy.dataset.copy).textContent);
-      copy.dataset.copied = '';
-      setTimeout(() => delete copy.dataset.copied, 1500);
-    }
-  });
 })();

@@ -2,7 +2,7 @@
 (() => {
   'use strict';
   function wait() {
-    for (const button of document.querySelectorAll('button[data-after]')) button.disabled = Date.parse(button.dataset.after) > Date.now();
+    for (const button of document.querySelectorAll('button[data-after]')) button.disabled = Date.parse(button.dataset.after) > spoutNow();
   }
   wait();
   setInterval(wait, 250);
