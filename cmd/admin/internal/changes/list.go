@@ -21,6 +21,8 @@ type Query struct {
 	Before string
 	// Class and Target, when not empty, want changes of one class, or of one bucket (class/key).
 	Class, Target string
+	// Key, when not empty, wants changes of the buckets of this key, of whatever class.
+	Key string
 	// Who, when not empty, wants changes of one person.
 	Who string
 	// Sees, when not nil, leaves out the classes for which it is false.
@@ -98,7 +100,8 @@ func (l *Log) Since(ctx context.Context, place string) (list []Change, next stri
 func isID(s string) bool { return regexp.MustCompile(`^[0-9]{1,16}-[0-9]{1,16}$`).MatchString(s) }
 
 func (q Query) wants(c Change) bool {
-	return (q.Class == "" || c.Class == q.Class) && (q.Who == "" || c.Who == q.Who) && (q.Target == "" || c.Target == q.Target) && (q.Sees == nil || q.Sees(c.Class))
+	return (q.Class == "" || c.Class == q.Class) && (q.Who == "" || c.Who == q.Who) && (q.Target == "" || c.Target == q.Target) &&
+		(q.Key == "" || c.Target == c.Class+"/"+q.Key) && (q.Sees == nil || q.Sees(c.Class))
 }
 
 // read makes a change of an entry; one that a later build wrote in another way is none.

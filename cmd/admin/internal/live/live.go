@@ -40,6 +40,8 @@ type Live struct {
 	buckets watched
 	known   known
 	chosen  map[string]*selection
+	changed map[string]string // the last change of each class, by its id
+	place   string            // in the log of changes, behind what was read of it
 }
 
 // New returns the numbers of an installation; nothing is read before [Live.Run], and nothing while nobody looks. nats tells how
@@ -47,7 +49,7 @@ type Live struct {
 func New(client *queue.Client, nats func(context.Context) (uint64, error)) *Live {
 	return &Live{
 		client: client, nats: nats, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), picture: &Picture{}, fresh: make(chan struct{}),
-		buckets: watched{}, known: newKnown(), chosen: map[string]*selection{},
+		buckets: watched{}, known: newKnown(), chosen: map[string]*selection{}, changed: map[string]string{},
 	}
 }
 
@@ -174,6 +176,13 @@ func (l *Live) Swept(ctx context.Context, most time.Duration) {
 			return
 		}
 	}
+}
+
+// Changed tells which change of a class, or of one of its buckets, was the last that somebody looked for; empty when there was none.
+func (l *Live) Changed(class string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed[class]
 }
 
 // publish shows a picture to all who wait for one.

@@ -33,7 +33,6 @@ type sweep struct {
 	planned bool
 	again   int // the place of the grid from where on buckets are read again
 	log     *changes.Log
-	place   string // in the log, behind what was read of it
 }
 
 func newSweep(l *Live) *sweep {
@@ -69,14 +68,18 @@ func (w *sweep) plan(standings []queue.Standing) {
 
 // hands has the buckets read as a whole that operators changed: books do not tell of that.
 func (w *sweep) hands(ctx context.Context) error {
-	list, place, err := w.log.Since(ctx, w.place)
+	w.l.mu.Lock()
+	place := w.l.place
+	w.l.mu.Unlock()
+	list, place, err := w.log.Since(ctx, place)
 	if err != nil {
 		return err
 	}
-	w.place = place
 	w.l.mu.Lock()
 	defer w.l.mu.Unlock()
+	w.l.place = place
 	for _, c := range list {
+		w.l.changed[c.Class] = c.ID
 		if strings.HasPrefix(c.Target, c.Class+"/") {
 			w.l.known.suspects[c.Target] = true
 		}

@@ -66,9 +66,13 @@ func (p *Pages) showBucket(w http.ResponseWriter, r *http.Request, t desk.Target
 		return err
 	}
 	content.Notices = notices
+	content.Acts.Hold.typed(r)
 	is := page{
 		Title: "Bucket " + t.String(), Styles: []string{"draw.css", "jobs.css"}, Content: content,
 		Live: liveQuery("bucket", content.parts(), "class", t.Class, "key", t.Key, "after", r.URL.Query().Get("after")),
+	}
+	if r.Method == http.MethodPost {
+		is.At = p.url("/bucket", "class", t.Class, "key", t.Key)
 	}
 	return p.show(w, r, status, "bucket", is)
 }

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -18,11 +19,23 @@ type bucketActs struct {
 	Purge *ask
 }
 
-// holdForm asks for how long to hold.
+// holdForm asks for how long to hold, or until when.
 type holdForm struct {
-	URL    string
-	Fields []field
+	URL        string
+	Fields     []field
+	For, Until string
 }
+
+// typed keeps what somebody wrote that was not taken.
+func (h *holdForm) typed(r *http.Request) {
+	if h == nil || r.Method != http.MethodPost {
+		return
+	}
+	h.For, h.Until = cmp.Or(r.PostFormValue("for"), h.For), r.PostFormValue("until")
+}
+
+// holdUsual is for how long a hold is that somebody only presses.
+const holdUsual = "10m"
 
 func (p *Pages) bucketDeeds() {
 	p.post("/bucket/pause", p.bucketDeed("paused", (*desk.Desk).Pause))
@@ -58,7 +71,7 @@ func (p *Pages) actsOn(who access.Person, class queue.Class, b queue.Bucket) buc
 	if !b.Draining {
 		add("drain", "Drain: admit no more", "")
 	}
-	acts.Hold = &holdForm{p.url("/bucket/hold"), t}
+	acts.Hold = &holdForm{URL: p.url("/bucket/hold"), Fields: t, For: holdUsual}
 	if who.May(access.Admin) && b.Level > 0 {
 		purge := p.ask("Purge…", "bad", "/bucket/purge", "class", b.Class, "key", b.Key)
 		acts.Purge = &purge

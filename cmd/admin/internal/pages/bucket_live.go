@@ -64,8 +64,9 @@ func (p *Pages) bucketFrame(ctx context.Context, t desk.Target) (frame, error) {
 	content.Pace.Told = len(starts)
 	b := content.Bucket
 	content.Verdict = judgeVessel(content.Class, b, p.vesselOf(b))
-	return frame{
+	f := frame{
 		Patch: patch{
+			"bucket-title":    {"": content.Verdict.Title},
 			"bucket-line":     {"": number(b.Line)},
 			"bucket-later":    {"": number(b.Later)},
 			"bucket-overflow": {"": number(b.Overflowed)},
@@ -73,7 +74,11 @@ func (p *Pages) bucketFrame(ctx context.Context, t desk.Target) (frame, error) {
 			"bucket-retry":    {"": orDash(content.RetryAfter())},
 		},
 		Parts: content.parts(),
-	}, nil
+	}
+	if b.Out >= 0 { // known
+		f.Patch["bucket-out"] = map[string]string{"": number(b.Out)}
+	}
+	return f, nil
 }
 
 // parts are the versions of what the page shows.
@@ -83,13 +88,16 @@ func (c *bucketPage) parts() map[string]string {
 	if v.State == "stalled" || v.State == "rejecting" { // their titles count
 		title = v.State
 	}
-	ruler := ""
+	line, ruler := "", ""
+	if b.Level > 0 { // how long its jobs have waited; and others may be in it that are as many
+		line = fmt.Sprint(b.At.Unix() / 10)
+	}
 	if c.Pace.Told > 0 {
 		ruler = fmt.Sprint(b.At.Unix() / 2) // it moves with the time
 	}
 	return map[string]string{
-		"state": fmt.Sprint(title, v.Text, b.Paused, b.Draining, b.Level > 0, b.Hold, b.Rate, b.Capacity),
-		"line":  fmt.Sprint(b.Line, b.Later, b.Due, b.Paused, b.Hold),
+		"state": fmt.Sprint(title, v.Text, b.Paused, b.Draining, b.Level > 0, b.Hold, b.Rate, b.Capacity, b.Out < 0, c.Class.Version),
+		"line":  fmt.Sprint(b.Line, b.Later, b.Due, b.Paused, b.Hold, line),
 		"ruler": ruler,
 	}
 }

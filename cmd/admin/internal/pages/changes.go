@@ -50,10 +50,7 @@ func (c changeRow) Made() bool {
 func (p *Pages) changes(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	view := changesView{Class: query.Get("class"), Key: query.Get("key"), Who: query.Get("who"), After: query.Get("after")}
-	q := changes.Query{Class: view.Class, Who: view.Who, Before: view.After, Limit: changesPage}
-	if view.Key != "" {
-		q.Target = view.Class + "/" + view.Key
-	}
+	q := changes.Query{Class: view.Class, Key: view.Key, Who: view.Who, Before: view.After, Limit: changesPage}
 	list, next, err := p.Desk.Changes(r.Context(), q)
 	if err != nil {
 		return err

@@ -2,7 +2,9 @@ package pages
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +46,7 @@ type classPage struct {
 	Of      int
 	Buckets bucketTable
 	Changes []changeRow
+	changed string // the last change that is known of
 }
 
 // fact is a word and what it is.
@@ -71,26 +74,46 @@ func (p *Pages) showClass(w http.ResponseWriter, r *http.Request, status int, na
 	content.Vessels = p.readVessels(ctx, content.Vessels)
 	content.Said = notices
 	content.Acts = p.actsOnClass(access.From(ctx), class, content.Row)
-	if err := content.readHistory(ctx, p, r.URL.Query().Get("span")); err != nil {
+	content.Acts.Hold.typed(r)
+	if err := content.read(ctx, p, r.URL.Query()); err != nil {
 		return err
 	}
-	if content.Buckets, err = p.bucketTable(ctx, class, r); err != nil {
-		return err
-	}
-	if content.Changes, err = p.changesOf(ctx, class.Name); err != nil {
-		return err
-	}
-	return p.show(w, r, status, "class", page{
-		Title: "Class " + name, Here: "classes", Live: liveQuery("class", content.parts(), "name", name),
+	query := r.URL.Query()
+	is := page{
+		Title: "Class " + name, Here: "classes", Live: liveQuery("class", content.parts(), "name", name, "prefix", query.Get("prefix"), "after", query.Get("after")),
 		Styles:  []string{"draw.css", "class.css", "changes.css", "vendor/uPlot.min.css"},
 		Scripts: []string{"vendor/uPlot.iife.min.js", "class.js"}, Content: content,
-	})
+	}
+	if r.Method == http.MethodPost {
+		is.At = p.url("/class", "name", name)
+	}
+	return p.show(w, r, status, "class", is)
+}
+
+// read reads what is not in memory, of the part that is asked for or of all.
+func (c *classPage) read(ctx context.Context, p *Pages, query url.Values) error {
+	shows := func(part string) bool { return query.Get("part") == "" || query.Get("part") == part }
+	if shows("charts") {
+		if err := c.readHistory(ctx, p, query.Get("span")); err != nil {
+			return err
+		}
+	}
+	var err error
+	if shows("buckets") {
+		if c.Buckets, err = p.bucketTable(ctx, c.Class, query); err != nil {
+			return err
+		}
+	}
+	if shows("history") {
+		c.Changes, err = p.changesOf(ctx, c.Class.Name)
+	}
+	return err
 }
 
 // lookClass is how the class stands by now, out of memory.
 func (p *Pages) lookClass(ctx context.Context, class queue.Class, picture *live.Picture) *classPage {
 	now := time.Now()
-	c := &classPage{Class: class, Stale: staleText(picture, now), State: closedBy(class, now)}
+	c := &classPage{Class: class, Stale: staleText(picture, now), State: closedBy(class, now), changed: p.Live.Changed(class.Name)}
 	standing, known := picture.Class(class.Name)
 	standing.Class = class.Name
 	c.Row, c.Known = p.classRows([]live.Class{standing})[0], known
@@ -166,12 +189,21 @@ type bucketTable struct {
 
 type bucketRow struct {
 	vessel
-	Due string
+	Leaves time.Time // zero when that is now, or nobody can tell
+	Due    string    // in words, then
+}
+
+// version changes when the table looks different.
+func (t bucketTable) version() string {
+	var b strings.Builder
+	for _, row := range t.Rows {
+		fmt.Fprintln(&b, row.Key, row.Level, row.Capacity, row.State, row.Due, row.Leaves.Unix())
+	}
+	return b.String()
 }
 
 // bucketTable reads one page, bounded however many there are.
-func (p *Pages) bucketTable(ctx context.Context, class queue.Class, r *http.Request) (bucketTable, error) {
-	q := r.URL.Query()
+func (p *Pages) bucketTable(ctx context.Context, class queue.Class, q url.Values) (bucketTable, error) {
 	t := bucketTable{Prefix: q.Get("prefix")}
 	list, next, err := p.Desk.Client().Buckets().Page(ctx, queue.BucketQuery{
 		Class: class.Name, Prefix: t.Prefix, After: q.Get("after"), Limit: bucketsPage,
@@ -188,22 +220,27 @@ func (p *Pages) bucketTable(ctx context.Context, class queue.Class, r *http.Requ
 	}
 	for _, b := range list {
 		v := p.vessel(b.Name(), live.Bucket{Bucket: b, Read: true})
-		t.Rows = append(t.Rows, bucketRow{v, nextLeaves(b)})
+		row := bucketRow{vessel: v}
+		row.Leaves, row.Due = nextLeaves(b)
+		t.Rows = append(t.Rows, row)
 	}
 	return t, nil
 }
 
-// nextLeaves is when a bucket lets its next job go, in words.
-func nextLeaves(b queue.Bucket) string {
+// nextLeaves is when a bucket lets its next job go; in words where that is no time to come.
+func nextLeaves(b queue.Bucket) (time.Time, string) {
 	start := b.StartOf(1)
-	switch d := start.Sub(b.At); {
+	switch {
 	case b.Line == 0 || start.IsZero() || b.Sick != "":
-		return "–"
-	case d > 0:
-		return "in " + shortDuration(d)
+		return time.Time{}, "–"
+	case start.After(b.At):
+		return start, ""
 	}
-	return "now"
+	return time.Time{}, "now"
 }
+
+// tableEvery is the time between two looks at the table of buckets.
+const tableEvery = 5 * time.Second
 
 // liveClass keeps the page live.
 func (p *Pages) liveClass(r *http.Request) (func(context.Context) (frame, error), error) {
@@ -212,7 +249,11 @@ func (p *Pages) liveClass(r *http.Request) (func(context.Context) (frame, error)
 	if err != nil {
 		return nil, err
 	}
-	looks := 0
+	looks, query := 0, r.URL.Query()
+	table := slowly(tableEvery, func(ctx context.Context) (frame, error) {
+		t, err := p.bucketTable(ctx, class, query)
+		return frame{Parts: map[string]string{"buckets": t.version()}}, err
+	})
 	return func(ctx context.Context) (frame, error) {
 		picture := p.Live.Now(ctx)
 		if why := staleText(picture, time.Now()); why != "" {
@@ -224,7 +265,13 @@ func (p *Pages) liveClass(r *http.Request) (func(context.Context) (frame, error)
 			}
 		}
 		looks++
-		return p.lookClass(ctx, class, picture).frame(), nil
+		buckets, err := table(ctx)
+		if err != nil {
+			return frame{}, err
+		}
+		f := p.lookClass(ctx, class, picture).frame()
+		f.Parts["buckets"] = buckets.Parts["buckets"]
+		return f, nil
 	}, nil
 }
 
@@ -250,5 +297,9 @@ func (c *classPage) parts() map[string]string {
 	for i, v := range c.Vessels {
 		names[i] = v.name()
 	}
-	return map[string]string{"head": strings.Join(state, ","), "vessels": vesselsVersion(names)}
+	settings := strconv.FormatInt(c.Class.Version, 10)
+	return map[string]string{
+		"head": fmt.Sprint(strings.Join(state, ","), c.Class.Paused, c.Class.Draining, c.Class.Hold, c.Row.Level > 0), "vessels": vesselsVersion(names),
+		"buckets": c.Buckets.version(), "settings": settings, "history": settings + c.changed,
+	}
 }

@@ -43,7 +43,7 @@ func (p *Pages) actsOnClass(who access.Person, class queue.Class, row classRow) 
 	add(!class.Hold.IsZero(), "unhold", "Unhold: open it now", "main")
 	add(!class.Paused, "pause", "Pause all", "")
 	add(!class.Draining, "drain", "Drain: admit no more", "")
-	acts.Hold = &holdForm{p.url("/class/hold"), t}
+	acts.Hold = &holdForm{URL: p.url("/class/hold"), Fields: t, For: holdUsual}
 	if who.May(access.Admin) && row.Level > 0 {
 		purge := p.ask("Purge…", "bad", "/class/purge", "class", class.Name)
 		acts.Purge = &purge

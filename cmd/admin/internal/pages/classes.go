@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -82,7 +81,7 @@ func (p *Pages) listedClasses(ctx context.Context) ([]listedClass, error) {
 	now := p.Live.Now(ctx)
 	rows := make([]listedClass, len(classes))
 	for i, class := range classes {
-		rows[i] = listedClass{Class: class, ID: "class-" + strconv.Itoa(i)}
+		rows[i] = listedClass{Class: class, ID: safeID("class", class.Name)}
 		rows[i].Now, rows[i].Known = now.Class(class.Name)
 	}
 	return rows, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -40,7 +41,8 @@ type deadList struct {
 	Notices []notice
 	Kept    int // of the whole class
 	Groups  queue.DeadGroups
-	Text    string // what is looked for in errors
+	At      time.Time // when it was listed
+	Text    string    // what is looked for in errors
 	Jobs    []queue.JobState
 	Looked  int // jobs, for the text
 	Next    string
@@ -51,6 +53,7 @@ type deadList struct {
 	All     *deed
 	Purge   *ask
 	RetryTo string
+	Again   string // where to list anew
 }
 
 // deadOverview is what the page shows without a class.
@@ -72,13 +75,26 @@ func (p *Pages) showDeadClasses(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	content := deadOverview{Classes: classes}
-	for _, c := range classes {
-		content.Sum += c.DeadKept()
-	}
+	content := deadOverview{Classes: classes, Sum: deadOf(classes)}
 	return p.show(w, r, http.StatusOK, "deadclasses", page{
-		Title: "Dead jobs", Here: "dead", Live: liveQuery("dead", nil), Styles: []string{"jobs.css"}, Content: content,
+		Title: "Dead jobs", Here: "dead", Live: liveQuery("dead", content.parts()), Styles: []string{"jobs.css"}, Content: content,
 	})
+}
+
+func deadOf(classes []deadClass) (sum int64) {
+	for _, c := range classes {
+		sum += c.DeadKept()
+	}
+	return sum
+}
+
+// parts is the version of which classes there are, and whether any of them has dead jobs.
+func (o deadOverview) parts() map[string]string {
+	names := make([]string, len(o.Classes))
+	for i, c := range o.Classes {
+		names[i] = c.Name
+	}
+	return map[string]string{"classes": fmt.Sprint(names, o.Sum > 0)}
 }
 
 // deadClasses are the classes that the person sees, by their books.
@@ -88,7 +104,7 @@ func (p *Pages) deadClasses(ctx context.Context) ([]deadClass, error) {
 	var list []deadClass
 	for _, s := range all {
 		if who.Sees(s.Class) {
-			list = append(list, deadClass{"dead-" + s.Class, s.Class, s.Books})
+			list = append(list, deadClass{safeID("dead", s.Class), s.Class, s.Books})
 		}
 	}
 	return list, err
@@ -97,19 +113,37 @@ func (p *Pages) deadClasses(ctx context.Context) ([]deadClass, error) {
 func (p *Pages) showDead(w http.ResponseWriter, r *http.Request, t desk.Target, status int, notices []notice) error {
 	c := &deadList{Target: t, Notices: notices, Text: r.FormValue("text")}
 	drawn := p.revivals.of(t.Class).parts() // before the lists are read: whatever goes meanwhile has them read again
-	if err := p.readDead(r.Context(), c, r.URL.Query().Get("after")); err != nil {
+	if err := p.readDead(r.Context(), c, r.URL.Query()); err != nil {
 		return err
 	}
 	p.deadActs(access.From(r.Context()), c)
-	return p.show(w, r, status, "dead", page{
+	is := page{
 		Title: "Dead jobs of " + t.String(), Here: "dead", Styles: []string{"jobs.css"}, Content: c,
-		Live: liveQuery("dead", drawn, "class", t.Class, "key", t.Key),
-	})
+		Live: liveQuery("dead", listed(drawn, c.Kept), "class", t.Class, "key", t.Key),
+	}
+	if r.Method == http.MethodPost {
+		is.At = c.Again
+	}
+	return p.show(w, r, status, "dead", is)
 }
 
-func (p *Pages) readDead(ctx context.Context, c *deadList, after string) error {
+// listed are versions of what is listed, given those of a revival: it is listed again where the first died, or none is dead any more.
+func listed(parts map[string]string, kept int) map[string]string {
+	parts["list"] += fmt.Sprint(kept > 0)
+	parts["acts"] = fmt.Sprint(parts["revival"], kept > 0)
+	return parts
+}
+
+func (p *Pages) readDead(ctx context.Context, c *deadList, query url.Values) error {
 	var err error
 	if c.Class, err = p.Desk.Class(ctx, c.Target.Class); err != nil {
+		return err
+	}
+	after := query.Get("after")
+	c.At, c.Again = time.Now(), p.url("/dead", "class", c.Target.Class, "key", c.Target.Key, "text", c.Text)
+	if part := query.Get("part"); part == "acts" || part == "revival" { // which list nothing
+		c.Revival = p.revivals.of(c.Target.Class)
+		c.Kept, err = p.Desk.Client().Dead().Count(ctx, c.Target.Class)
 		return err
 	}
 	if c.Groups, err = p.Desk.Client().Dead().Groups(ctx, c.Target.Class, deadGroups); err != nil {
@@ -181,8 +215,9 @@ func (p *Pages) liveDead(r *http.Request) (func(context.Context) (frame, error),
 	if _, err := p.Desk.Class(r.Context(), class); err != nil {
 		return nil, err
 	}
-	kept := slowly(partEvery, func(ctx context.Context) (frame, error) {
-		n, err := p.Desk.Client().Dead().Count(ctx, class)
+	n := 0
+	kept := slowly(partEvery, func(ctx context.Context) (f frame, err error) {
+		n, err = p.Desk.Client().Dead().Count(ctx, class)
 		return frame{Patch: patch{"dead-kept": {"": number(n)}}}, err
 	})
 	return func(ctx context.Context) (frame, error) {
@@ -192,7 +227,7 @@ func (p *Pages) liveDead(r *http.Request) (func(context.Context) (frame, error),
 		}
 		out := frame{Patch: patch{"dead-kept": f.Patch["dead-kept"]}, Parts: nil}
 		run := p.revivals.of(class)
-		if out.Parts = run.parts(); run != nil {
+		if out.Parts = listed(run.parts(), n); run != nil {
 			out.Patch["revival-bar"] = map[string]string{"value": fmt.Sprint(run.Retried), "max": fmt.Sprint(run.Most())}
 			out.Patch["revival-retried"] = map[string]string{"": number(run.Retried)}
 			out.Patch["revival-left"] = map[string]string{"": number(run.Left)}
@@ -204,11 +239,13 @@ func (p *Pages) liveDead(r *http.Request) (func(context.Context) (frame, error),
 // deadFrame is what all classes have dead by now.
 func (p *Pages) deadFrame(ctx context.Context) (frame, error) {
 	classes, err := p.deadClasses(ctx)
-	f := frame{Patch: patch{}}
+	f := frame{Patch: patch{}, Parts: deadOverview{classes, deadOf(classes)}.parts()}
 	for _, c := range classes {
 		f.Patch[c.ID] = map[string]string{"": number(c.DeadKept())}
 		f.Patch[c.ID+"-total"] = map[string]string{"": number(c.Dead)}
 		f.Patch[c.ID+"-revived"] = map[string]string{"": number(c.Revived)}
+		f.Patch[c.ID+"-dropped"] = map[string]string{"": number(c.DeadDropped)}
+		f.Patch[c.ID+"-purged"] = map[string]string{"": number(c.DeadPurged)}
 	}
 	return f, err
 }

@@ -34,7 +34,7 @@ func TestDeadPage(t *testing.T) {
 	if page := s.ok(eve, "/dead"); strings.Contains(page, "class=a") || !strings.Contains(page, "No job is dead") {
 		t.Error("a stranger sees classes that do not exist for them")
 	}
-	if page := s.ok(bob, "/dead"); !strings.Contains(page, `<b id="dead-a">63</b>`) {
+	if page := s.ok(bob, "/dead"); !strings.Contains(page, `<b id="`+safeID("dead", "a")+`">63</b>`) {
 		t.Error("the page does not tell how many are dead")
 	}
 	page := s.ok(bob, "/dead?class=a")

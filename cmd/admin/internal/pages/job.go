@@ -39,7 +39,12 @@ type jobPage struct {
 
 // job shows one job.
 func (p *Pages) job(w http.ResponseWriter, r *http.Request) error {
-	return p.showJob(w, r, r.URL.Query().Get("ref"), http.StatusOK, said(r))
+	ref := r.URL.Query().Get("ref")
+	err := p.showJob(w, r, ref, http.StatusOK, said(r))
+	if errors.Is(err, queue.ErrNotFound) && r.URL.Query().Get("part") != "" { // it ended while somebody looks at it
+		return p.show(w, r, http.StatusOK, "jobgone", page{Live: liveQuery("job", goneParts(), "ref", ref)})
+	}
+	return err
 }
 
 func (p *Pages) showJob(w http.ResponseWriter, r *http.Request, ref string, status int, notices []notice) error {
@@ -51,9 +56,12 @@ func (p *Pages) showJob(w http.ResponseWriter, r *http.Request, ref string, stat
 	content.PayloadBody, content.ResultBody = bodyOf(content.Payload), bodyOf(content.Result)
 	content.Copies = copiesOf(content.JobState, content.PayloadBody, p.api(r))
 	p.jobDeeds(access.From(r.Context()), content)
-	is := page{Title: "Job " + content.ID, Styles: []string{"jobs.css"}, Content: content}
-	if !ended(content.State) {
-		is.Live = liveQuery("job", content.parts(), "ref", ref)
+	is := page{
+		Title: "Job " + content.ID, Styles: []string{"jobs.css"}, Content: content,
+		Live: liveQuery("job", content.parts(), "ref", ref), // also of one that ended: somebody else may send it round again
+	}
+	if r.Method == http.MethodPost {
+		is.At = p.url("/job", "ref", ref)
 	}
 	return p.show(w, r, status, "job", is)
 }
@@ -124,7 +132,11 @@ func (p *Pages) api(r *http.Request) string {
 func (p *Pages) cancelJob(w http.ResponseWriter, r *http.Request) error {
 	ref := r.PostFormValue("ref")
 	state, err := p.Desk.Cancel(r.Context(), ref)
+	back := targetOf(r)
 	if err != nil {
+		if back.Key != "" && !errors.Is(err, queue.ErrNotFound) {
+			return p.bucketRefusal(w, r, back, err)
+		}
 		return p.showJobRefusal(w, r, ref, err)
 	}
 	what := "cancelled"
@@ -132,7 +144,7 @@ func (p *Pages) cancelJob(w http.ResponseWriter, r *http.Request) error {
 		what = "told"
 	}
 	// A job that waited is gone at once unless its class keeps it: then there is only its bucket to go back to.
-	if back := targetOf(r); back.Key != "" {
+	if back.Key != "" {
 		return p.done(w, r, what, "/bucket", "class", back.Class, "key", back.Key)
 	}
 	return p.done(w, r, what, "/job", "ref", ref)
@@ -157,13 +169,13 @@ func (p *Pages) showJobRefusal(w http.ResponseWriter, r *http.Request, ref strin
 // liveJob keeps the page of a job live: what happens to it is a new part, its place in line a patch.
 func (p *Pages) liveJob(r *http.Request) (func(context.Context) (frame, error), error) {
 	ref := r.URL.Query().Get("ref")
-	if _, err := p.Desk.Job(r.Context(), ref); err != nil {
+	if _, err := p.Desk.Job(r.Context(), ref); err != nil && !errors.Is(err, queue.ErrNotFound) {
 		return nil, err
 	}
 	return slowly(time.Second, func(ctx context.Context) (frame, error) {
 		c, err := p.readJob(ctx, ref)
 		if errors.Is(err, queue.ErrNotFound) { // it ended, and its class keeps nothing
-			return frame{Parts: map[string]string{"life": "gone"}}, nil
+			return frame{Parts: goneParts()}, nil
 		}
 		if err != nil {
 			return frame{}, err
@@ -177,10 +189,20 @@ func (p *Pages) liveJob(r *http.Request) (func(context.Context) (frame, error), 
 	}), nil
 }
 
-// parts is the version of what the page shows of its life.
+// parts are the versions of what the page shows of its life, and of what came of it.
 func (c *jobPage) parts() map[string]string {
-	return map[string]string{"life": fmt.Sprint(c.State, c.Attempts, c.GivenBack, c.Cancelling, c.DepartedAt, c.NotBefore, c.Verdict.Title)}
+	clock := int64(0)
+	if !ended(c.State) { // how long it has run or waited
+		clock = c.Now.Unix() / 5
+	}
+	return map[string]string{
+		"life":   fmt.Sprint(c.State, c.Attempts, c.GivenBack, c.Cancelling, c.DepartedAt, c.NotBefore, c.Verdict.Title, clock),
+		"result": fmt.Sprint(c.State, c.EndedAt),
+	}
 }
+
+// goneParts are those of a job of which nothing is kept.
+func goneParts() map[string]string { return map[string]string{"life": "gone", "result": "gone"} }
 
 // startPatch is an estimated start as an element of time shows it.
 func startPatch(t time.Time) map[string]string {

@@ -188,8 +188,13 @@ func (o *overviewPage) parts() map[string]string {
 	for i, v := range o.Vessels {
 		names[i] = v.name()
 	}
+	classes := make([]string, len(o.Classes))
+	for i, c := range o.Classes {
+		classes[i] = c.Standing.Class
+	}
 	return map[string]string{
 		"attention": attentionVersion(o.Attention), "classes": rowsVersion(o.Classes), "grid": o.Grid.version(), "buckets": vesselsVersion(names),
+		"filter": strings.Join(classes, ","), // what there is to choose from
 	}
 }
 

@@ -210,7 +210,7 @@ func (s *site) classPage(v []vessel, prefix string) string {
 	content.Vessels = v
 	content.Row.Level = 2
 	content.Acts = s.pages.actsOnClass(admin, class, content.Row)
-	content.Buckets, err = s.pages.bucketTable(r.Context(), class, r)
+	content.Buckets, err = s.pages.bucketTable(r.Context(), class, r.URL.Query())
 	must(s.t, err)
 	content.Buckets.Rows = content.Buckets.Rows[:1] // the prefix of one may be that of others
 	content.Buckets.Rows[0].vessel = v[0]

@@ -173,6 +173,10 @@ func classState(c live.Class) vesselState {
 		return vesselState{Kind: "bad", Text: "stalled " + shortDuration(c.Stalled)}
 	case c.Known && c.Rejected > 0:
 		return vesselState{Kind: "bad", Text: "rejecting"}
+	case c.Held:
+		return vesselState{Kind: "warn", Text: "held"}
+	case c.Draining:
+		return vesselState{Kind: "warn", Text: "draining"}
 	}
 	return vesselState{}
 }

@@ -62,12 +62,15 @@ func liveOf(job *submitted) string {
 
 func (p *Pages) showSubmit(w http.ResponseWriter, r *http.Request, status int, view submitView, live string) error {
 	var err error
-	if view.Classes, err = p.Desk.Classes(r.Context()); err != nil {
+	// What somebody wrote is shown again also while there are no classes to choose from.
+	if view.Classes, err = p.Desk.Classes(r.Context()); err != nil && (r.Method == http.MethodGet || !errors.Is(err, queue.ErrUnavailable)) {
 		return err
 	}
-	return p.show(w, r, partial(r, status), "submit", page{
-		Title: "Submit", Here: "submit", Live: live, Styles: []string{"submit.css"}, Scripts: []string{"submit.js"}, Content: view,
-	})
+	is := page{Title: "Submit", Here: "submit", Live: live, Styles: []string{"submit.css"}, Scripts: []string{"submit.js"}, Content: view}
+	if r.Method == http.MethodPost && view.Job != nil {
+		is.At = p.url("/submit", "class", view.Form.Class, "key", view.Form.Key, "ref", view.Job.Ref)
+	}
+	return p.show(w, r, partial(r, status), "submit", is)
 }
 
 // submit puts the job of the form into its bucket. One job leads to a page that shows what becomes of it; that page can be

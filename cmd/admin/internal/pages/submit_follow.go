@@ -140,7 +140,7 @@ func (s submitted) Closed() string {
 
 // version changes when what the page shows of it does.
 func (s submitted) version() string {
-	return fmt.Sprint(s.State, s.Position, s.Attempts, s.Cancelling, s.Bucket.Level, s.Bucket.Paused, s.Bucket.Hold.UnixMicro())
+	return fmt.Sprint(s.State, s.Position, s.Attempts, s.Cancelling, s.Bucket.Level, s.Bucket.Paused, s.Bucket.Hold.UnixMicro(), s.Bucket.Rate, s.Bucket.Capacity)
 }
 
 // level is a drawing of how full a bucket is, and where in it a job is.

@@ -158,7 +158,7 @@ func (p *Pages) liveWorkers(*http.Request) (func(context.Context) (frame, error)
 func (c *workersPage) parts() map[string]string {
 	versions := slices.Clone(c.Unserved)
 	for _, w := range c.Workers {
-		versions = append(versions, w.ID+w.Kind+w.Serves()+w.Asks())
+		versions = append(versions, w.ID+w.Kind+w.Word+w.Serves()+w.Asks())
 	}
 	return map[string]string{"workers": strings.Join(versions, " ")}
 }

@@ -173,9 +173,9 @@
   // refocus keeps the focus of the keyboard where it was, if that is still there: only on what does exactly the same.
   function refocus(was, part) {
     if (!was || was.isConnected || !part) return;
-    const does = (e) => (e.form ? e.form.getAttribute('action') + '?' + new URLSearchParams(new FormData(e.form)) : e.getAttribute('href') || e.id);
+    const does = (e) => (e.form ? e.form.getAttribute('action') + '?' + new URLSearchParams(new FormData(e.form)) : e.getAttribute('href'));
     for (const e of part.querySelectorAll(was.localName)) {
-      if (e.textContent === was.textContent && does(e) === does(was)) return e.focus({ preventScroll: true });
+      if ((was.id ? e.id === was.id : e.textContent === was.textContent) && does(e) === does(was)) return e.focus({ preventScroll: true });
     }
   }
 
