@@ -67,12 +67,19 @@ func TestPages(t *testing.T) {
 		for name, q := range map[string]changes.Query{
 			"class":  {Class: "b", Limit: 2},
 			"target": {Target: "b/k", Limit: 2},
+			"key":    {Key: "k", Class: "b", Limit: 2},
 			"sees":   {Sees: func(class string) bool { return class == "b" }, Limit: 2},
 		} {
 			list, _ := actions(t, log, q)
 			if diff := cmp.Diff(ofB, list); diff != "" {
 				t.Errorf("by %s: %s", name, diff)
 			}
+		}
+		if list, _ := actions(t, log, changes.Query{Key: "k"}); !slices.Equal(list, want) {
+			t.Errorf("by key alone: %v", list)
+		}
+		if list, _ := actions(t, log, changes.Query{Key: "b/k"}); list != nil {
+			t.Errorf("by another key: %v", list)
 		}
 		for _, q := range []changes.Query{{Limit: -1}, {Limit: 1001}, {Before: "x"}, {Before: "1"}, {Before: "+"}, {Before: "1-1 COUNT"}} {
 			if _, _, err := log.List(t.Context(), q); !errors.Is(err, queue.ErrInvalid) {
