@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -202,4 +203,52 @@ func TestDashboardFailsAside(t *testing.T) {
 	bucket.until("the stream", isLive)
 	bucket.pressText("Pause")
 	bucket.until("a pause", `document.querySelector("#part-state h2").innerText.includes("Paused") && !`+failed)
+}
+
+// TestDashboardConverges: pages that were opened before anything happened show what is so by then, without being loaded again: whoever did it, by whichever door.
+func TestDashboardConverges(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(c call) reply {
+		if c.bucket == "bad" && c.nth == 1 {
+			return reply{status: http.StatusBadRequest}
+		}
+		return reply{status: http.StatusOK}
+	})
+	s.classes(`classes: {web: {capacity: 20, rate: 20/1s, retention: 1h, retry: {max_attempts: 1}, http: {allow_private: true}}}`)
+	at := s.dashboard()
+	s.worker()
+	s.run("admin", "bucket", "pause", "web/good")
+	s.fillBucket("web", "good", 1)
+	line, err := s.client.Jobs(t.Context(), "web", "good", false, 1)
+	if err != nil || len(line) != 1 {
+		t.Fatalf("%d jobs wait, %v", len(line), err)
+	}
+	b := newBrowser(t)
+	open := func(path string) *tab {
+		tab := b.tab(t, desk)
+		tab.open(at + path)
+		tab.until("the stream", isLive)
+		return tab
+	}
+	class, job, dead, deads, bucket := open("class?name=web"), open("job?ref="+url.QueryEscape(line[0].Ref)), open("dead?class=web"), open("dead"), open("bucket?class=web&key=good")
+	deads.until("none dead", `document.querySelector("main").innerText.includes("No job is dead")`)
+	s.fillBucket("web", "bad", 3)
+	dead.until("the dead", `document.querySelectorAll("#part-list [name=ref]").length > 0 && document.getElementById("dead-all") && document.getElementById("dead-kept").textContent === "3"`)
+	deads.until("the dead", `!document.querySelector("main").innerText.includes("No job is dead") && document.querySelector("td b").textContent === "3"`)
+	dead.pressText("Retry all")
+	dead.until("none listed", `!document.querySelector("#part-list [name=ref]") && document.getElementById("dead-kept").textContent === "0"`)
+	deads.until("none dead", `document.querySelector("main").innerText.includes("No job is dead")`)
+
+	bucket.until("a pause", `document.querySelector("#part-state h2").innerText.includes("Paused")`)
+	s.run("admin", "bucket", "resume", "web/good")
+	job.until("the result", `document.querySelector("#part-life .badge").innerText === "done" && document.querySelector("#part-result pre")`)
+	bucket.until("an empty bucket", `!document.querySelector("#part-line table") && document.querySelector("#part-state h2").innerText.includes("Empty")`)
+
+	class.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#part-settings details").open = true`))
+	s.classes(`classes: {web: {capacity: 21, rate: 1/600s, retention: 1h, retry: {max_attempts: 1}, http: {allow_private: true}}}`)
+	s.fillBucket("web", "late", 2)
+	s.run("admin", "bucket", "pause", "web/late")
+	class.until("the settings", `document.querySelector("h1").innerText.includes("1/10m") && document.querySelector("#part-settings").innerText.includes("1/10m") && document.querySelector("#part-settings details").open`)
+	class.until("the buckets", `[...document.querySelectorAll("#part-buckets tr")].some((e) => /late.*of 21.*paused/s.test(e.innerText))`)
+	class.until("the changes", `document.querySelector("#part-history").innerText.includes("web/late")`)
 }

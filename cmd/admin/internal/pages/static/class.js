@@ -66,6 +66,7 @@
     setTimeout(again, Number(root ? root.dataset.every : 5) * 1000);
   }
   again();
+  document.addEventListener('visibilitychange', read); // of 24 hours the next look may be a minute away
   document.addEventListener('htmx:after:swap', () => {
     const first = document.querySelector('[data-chart]');
     if (first && !charts.has(first)) read();
