@@ -156,10 +156,15 @@ func (k *known) tidy(now time.Time) {
 		if m == nil || m.level > 0 || m.shapeNow() != Open || m.rejecting(now) || m.peaks.highest(now) > 0 {
 			continue
 		}
-		k.slots[m.slot] = nil
-		k.free = append(k.free, m.slot)
-		delete(k.marks, m.class+"/"+m.key)
+		k.forget(m)
 	}
+}
+
+// forget gives the place of a bucket free.
+func (k *known) forget(m *mark) {
+	k.slots[m.slot] = nil
+	k.free = append(k.free, m.slot)
+	delete(k.marks, m.class+"/"+m.key)
 }
 
 // into tells what is remembered of a bucket: its high-water mark and, while it was not read, how it stood in the sweep.

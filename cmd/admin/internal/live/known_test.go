@@ -220,8 +220,8 @@ func TestDecide(t *testing.T) {
 		t.Error("what stands still is never walked again")
 	}
 	k.decide(nil, now)
-	if m := k.marks["a/1"]; m.level != 0 || len(k.regions) != 0 {
-		t.Errorf("a class that is gone has %d jobs", m.level)
+	if k.marks["a/1"] != nil || k.marks["a/2"] != nil || len(k.regions) != 0 {
+		t.Error("buckets of a class that is gone are remembered")
 	}
 }
 

@@ -73,10 +73,17 @@ func (k *known) decide(standings []queue.Standing, now time.Time) (walks []spot)
 			walks = append(walks, at)
 		}
 	}
-	for at, r := range k.regions {
+	left := map[string]bool{}
+	for at := range k.regions {
 		if !there[at.class] {
-			r.round, r.ended = r.round+1, true
+			left[at.class] = true
 			delete(k.regions, at)
+		}
+	}
+	for _, m := range k.slots { // with a class its buckets are gone, however full they were
+		if m != nil && left[m.class] {
+			k.forget(m)
+			k.news++
 		}
 	}
 	k.gone(now)
