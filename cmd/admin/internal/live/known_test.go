@@ -290,3 +290,16 @@ func TestKnownIsBounded(t *testing.T) {
 		t.Errorf("%d buckets are told of and %d looked at", len(got), len(l.buckets))
 	}
 }
+
+// Where nothing waits any more nothing is the oldest, also before the heads of the lines are looked at again.
+func TestNothingIsOldest(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	was := stand{at: now, oldest: 3 * time.Second, moved: true}
+	if is := was.then(queue.Standing{}, now.Add(time.Second)); is.Oldest != 0 {
+		t.Errorf("of no job the oldest waits for %v", is.Oldest)
+	}
+	if is := was.then(queue.Standing{Books: queue.Books{Admitted: 1}}, now.Add(time.Second)); is.Oldest != 3*time.Second {
+		t.Errorf("the oldest waits for %v", is.Oldest)
+	}
+}

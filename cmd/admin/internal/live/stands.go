@@ -69,6 +69,9 @@ func (s stand) then(is queue.Standing, now time.Time) stand {
 	if !next.moved {
 		is.Oldest = aged(next.oldest, now.Sub(next.at))
 	}
+	if is.Books.Waiting() == 0 { // as the books tell, which are newer
+		is.Oldest = 0
+	}
 	next.Standing = is
 	return next
 }

@@ -96,7 +96,7 @@ func (s *stream) send(ctx context.Context, look func(context.Context) (frame, er
 		s.begun = true
 	}
 	if err != nil {
-		event(&b, "stale", wire.Public(err).Error())
+		event(&b, "stale", strings.TrimPrefix(wire.Public(err).Error(), "queue: "))
 	} else {
 		for _, part := range s.changed(f.Parts) {
 			event(&b, "part", map[string]string{part: s.parts[part]})
