@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/spout-queue/spout/cmd/admin/internal/live"
+	"github.com/spout-queue/spout/queue"
 )
 
 func TestNATSInTheStrip(t *testing.T) {
@@ -34,5 +35,15 @@ func TestNATSInTheStrip(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// A class that is closed says so in its row, whatever closes it.
+func TestClassState(t *testing.T) {
+	t.Parallel()
+	for want, s := range map[string]queue.Standing{"": {}, "paused": {Paused: true, Held: true}, "held": {Held: true, Draining: true}, "draining": {Draining: true}} {
+		if is := classState(live.Class{Standing: s}); is.Text != want {
+			t.Errorf("%+v is %q", s, is.Text)
+		}
 	}
 }
