@@ -27,6 +27,13 @@ func open(tb testing.TB) *queue.Client {
 // start serves a console on a loopback port and returns its URL, without a slash at the end.
 func start(tb testing.TB, o console.Options) string {
 	tb.Helper()
+	url, _ := serve(tb, o)
+	return url
+}
+
+// serve is start with a way to end it, which returns when nobody is let in any more.
+func serve(tb testing.TB, o console.Options) (url string, end func()) {
+	tb.Helper()
 	if o.Client == nil {
 		o.Client = open(tb)
 	}
@@ -54,7 +61,16 @@ func start(tb testing.TB, o console.Options) string {
 			tb.Errorf("the server ended with %v", err)
 		}
 	})
-	return "http://" + l.Addr().String() + o.Base
+	return "http://" + l.Addr().String() + o.Base, func() {
+		cancel()
+		for {
+			conn, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+		}
+	}
 }
 
 // request makes a request with headers, which are given as "Name: value"; Host is one.

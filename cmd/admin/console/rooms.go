@@ -13,6 +13,7 @@ import (
 	"github.com/spout-queue/spout/cmd/admin/access"
 	"github.com/spout-queue/spout/cmd/admin/internal/api"
 	"github.com/spout-queue/spout/cmd/admin/internal/desk"
+	"github.com/spout-queue/spout/cmd/admin/internal/lasting"
 	"github.com/spout-queue/spout/cmd/admin/internal/live"
 	"github.com/spout-queue/spout/cmd/admin/internal/pages"
 )
@@ -122,6 +123,8 @@ func (c *Console) admit(w http.ResponseWriter, r *http.Request, most int64, to h
 	ctx, cancel := context.WithTimeout(access.With(r.Context(), person), requestTime)
 	defer cancel()
 	if c.isStream(r) {
+		ctx, cancel = lasting.Until(ctx)
+		defer cancel()
 		go c.watch(ctx, r, person, cancel)
 	}
 	c.withBody(w, r.WithContext(ctx), most, to)

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/spout-queue/spout/cmd/admin/internal/lasting"
 )
 
 // How long a client may take, and how much it may say.
@@ -19,22 +21,23 @@ const (
 	headerMost      = 32 << 10         // bytes of a head
 	connectionsMost = 4096             // open at once
 	endTime         = 10 * time.Second // for what is under way when the server ends
+	lastTime        = time.Second      // of that, to say what was done of what is cut short
 )
 
 // Serve answers requests on a listener until ctx ends, and then for as long as what is under way takes, at most 10 s. It closes
-// the listener. With a TLS configuration it speaks TLS, and HTTP/2.
+// the listener. Streams and those who wait are told to end at once. With a TLS configuration it speaks TLS, and HTTP/2.
 //
 // At most Options.Connections are open at once. When there are more, the one that has been silent longest makes room: first
 // of those that never sent a request, then of those that rest between two. So clients that open connections and
 // say nothing keep nobody out.
 func (c *Console) Serve(ctx context.Context, l net.Listener, config *tls.Config) error {
 	door := newDoorman(c.connections)
-	streams, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
+	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
 	server := &http.Server{
 		Handler: c, TLSConfig: config, ConnState: door.state,
 		ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime, MaxHeaderBytes: headerMost,
-		BaseContext: func(net.Listener) context.Context { return streams },
+		BaseContext: func(net.Listener) context.Context { return lasting.With(requests, ctx) },
 		ErrorLog:    slog.NewLogLogger(c.log.Handler(), slog.LevelDebug), // what clients do wrong
 	}
 	ended := make(chan error, 1)
@@ -50,7 +53,7 @@ func (c *Console) Serve(ctx context.Context, l net.Listener, config *tls.Config)
 		return err
 	case <-ctx.Done():
 	}
-	cancel() // streams last as long as their context
+	defer time.AfterFunc(endTime-lastTime, cut).Stop()
 	stop, stopped := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer stopped()
 	if err := server.Shutdown(stop); err != nil {

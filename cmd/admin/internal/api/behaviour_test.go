@@ -223,6 +223,10 @@ func TestDead(t *testing.T) {
 		t.Error(pass.body)
 	}
 	s.ask("operator", "POST", "/v1/dead/retry?class=calls&before="+told.Before, "").want(t, 200, map[string]any{"retried": 0, "left": 3})
+	s.ask("operator", "POST", "/v1/dead/retry?class=calls&before=2199-01-01T00:00:00Z", "").read(t, &told)
+	if strings.HasPrefix(told.Before, "2199") {
+		t.Error("a time to come would send those round again that die after this")
+	}
 	s.ask("admin", "POST", "/v1/dead/purge?class=calls&key=k", "").want(t, 428, map[string]any{"confirm": "3"})
 	s.ask("admin", "POST", "/v1/dead/purge?class=calls&key=k&confirm=3", "").want(t, 200, map[string]any{"purged": 3})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spout-queue/spout/cmd/admin/access"
 	"github.com/spout-queue/spout/cmd/admin/internal/desk"
+	"github.com/spout-queue/spout/cmd/admin/internal/lasting"
 	"github.com/spout-queue/spout/cmd/internal/wire"
 	"github.com/spout-queue/spout/queue"
 )
@@ -73,11 +74,13 @@ func (s *server) revivalOf(r *http.Request) (revival, error) {
 		}
 		v.wait = wait
 	}
-	var err error
-	if text := query.Get("before"); text != "" {
-		v.before, err = timeOf("before", text)
-	} else {
-		v.before, err = s.desk.Now(r.Context())
+	now, err := s.desk.Now(r.Context())
+	if v.before = now; err != nil || query.Get("before") == "" {
+		return v, err
+	}
+	before, err := timeOf("before", query.Get("before"))
+	if before.Before(now) { // else jobs that die again would go round again and again
+		v.before = before
 	}
 	return v, err
 }
@@ -105,7 +108,9 @@ func (s *server) retryDead(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	beBackIn(w, passTime)
-	pass, cancel := context.WithTimeout(r.Context(), passTime)
+	lasts, end := lasting.Until(r.Context())
+	defer end()
+	pass, cancel := context.WithTimeout(lasts, passTime)
 	defer cancel()
 	done, err := s.desk.RetryDead(pass, v.target, v.before, nil)
 	said := v.says(done)
@@ -126,7 +131,7 @@ func (v *revival) says(done queue.Revival) wire.Revived {
 
 // reviveInLines does it for as long as somebody reads how far it is.
 func (s *server) reviveInLines(w http.ResponseWriter, r *http.Request, v revival) {
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := lasting.Until(r.Context())
 	defer cancel()
 	var mu sync.Mutex
 	var so queue.Revival

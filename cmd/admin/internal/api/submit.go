@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/dunglas/httpsfv"
 
+	"github.com/spout-queue/spout/cmd/admin/internal/lasting"
 	"github.com/spout-queue/spout/cmd/internal/jobline"
 	"github.com/spout-queue/spout/cmd/internal/wire"
 	"github.com/spout-queue/spout/queue"
@@ -178,8 +179,8 @@ func beBackIn(w http.ResponseWriter, wait time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + writeTime)) // where there are none, the server has its own way
 }
 
-// await waits for the end of a job. It is nil when the time is over before, when too many wait already, or when Redis cannot
-// say: the job is where it is.
+// await waits for the end of a job. It is nil when the time is over before, when too many wait already, when the server ends, or when
+// Redis cannot say: the job is where it is.
 func (s *server) await(ctx context.Context, ref string, wait time.Duration) *wire.Ending {
 	select {
 	case s.waiters <- struct{}{}:
@@ -187,6 +188,8 @@ func (s *server) await(ctx context.Context, ref string, wait time.Duration) *wir
 	default:
 		return nil
 	}
+	ctx, end := lasting.Until(ctx)
+	defer end()
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	ending, err := s.client.Await(ctx, ref)
