@@ -101,7 +101,7 @@ func (c *Client) operate(ctx context.Context, action, class, key string, body an
 	var now struct {
 		Unchanged bool `json:"unchanged"`
 	}
-	ask := call{what: action + " " + nameOf(class, key), method: http.MethodPost, path: path, query: values("key", key), body: body}
+	ask := call{what: action + " " + nameOf(class, key), method: http.MethodPost, path: path, query: values("key", key), body: body, wait: longTime}
 	_, err = c.do(ctx, ask, &now)
 	return err == nil && !now.Unchanged, err
 }
@@ -133,7 +133,7 @@ func (c *Client) WouldPurge(ctx context.Context, class, key string) (int, error)
 
 func purgeCall(class, key string) (call, error) {
 	path, err := targetPath(class, key, "/purge")
-	return call{what: "purge " + nameOf(class, key), method: http.MethodPost, path: path, query: values("key", key)}, err
+	return call{what: "purge " + nameOf(class, key), method: http.MethodPost, path: path, query: values("key", key), wait: longTime}, err
 }
 
 func (c *Client) purge(ctx context.Context, ask call) (int, error) {

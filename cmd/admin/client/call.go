@@ -27,7 +27,7 @@ type call struct {
 	body         any
 	id           string        // of the job that it submits, if it does
 	again        bool          // it may be sent twice
-	wait         time.Duration // that the server is asked to take
+	wait         time.Duration // that the server is asked to take, or may
 
 	status int // of the answer
 }
@@ -36,8 +36,9 @@ const (
 	tries      = 4
 	leastPause = 100 * time.Millisecond
 	mostPause  = 2 * time.Second
-	answerTime = time.Minute // for one try, besides what the server is asked to wait
-	answerMost = 64 << 20    // bytes of an answer
+	answerTime = time.Minute      // for one try, besides what the server is asked to wait
+	longTime   = 10 * time.Minute // more for what a server has to do with all jobs or buckets of a class
+	answerMost = 64 << 20         // bytes of an answer
 )
 
 // without is what an error wraps when the call was sent and there is no answer to it.

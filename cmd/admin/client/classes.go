@@ -113,6 +113,7 @@ func (c *Client) plan(ctx context.Context, class queue.Class, query url.Values, 
 	}
 	ask := call{
 		what: "store class " + class.Name, method: http.MethodPut, path: path, query: query, header: header, body: wire.FromSettings(class),
+		wait: longTime,
 	}
 	_, err = c.do(ctx, ask, &plan)
 	return plan, err
@@ -125,7 +126,7 @@ func (c *Client) RemoveClass(ctx context.Context, name string, purge bool) (wait
 	if err != nil {
 		return 0, 0, err
 	}
-	ask := call{what: "remove class " + name, method: http.MethodDelete, path: path, query: values()}
+	ask := call{what: "remove class " + name, method: http.MethodDelete, path: path, query: values(), wait: longTime}
 	if purge {
 		ask.query.Set("purge", "true")
 	}

@@ -132,5 +132,6 @@ func (c *Client) WouldPurgeDead(ctx context.Context, class, key string) (int, er
 func purgeDeadCall(class, key string) call {
 	return call{
 		what: "purge dead jobs of " + nameOf(class, key), method: http.MethodPost, path: "/v1/dead/purge", query: values("class", class, "key", key),
+		wait: longTime,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -52,6 +53,9 @@ func (t *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // handle adds a route behind its gate.
 func (t *router) handle(op *huma.Operation, handle http.HandlerFunc) {
 	g := gateOf(op)
+	if takesLong(op) {
+		handle = patiently(handle)
+	}
 	if op.Responses["304"] != nil {
 		handle = tagged(handle)
 	}
@@ -65,6 +69,28 @@ func (t *router) handle(op *huma.Operation, handle http.HandlerFunc) {
 		}
 		handle(w, r)
 	})
+}
+
+// takesLong tells whether what a route does grows with the buckets and jobs of a class, or of all.
+func takesLong(op *huma.Operation) bool {
+	switch op.Method {
+	case http.MethodPost:
+		return strings.HasPrefix(op.Path, "/v1/classes/") || op.Path == "/v1/dead/purge"
+	case http.MethodGet:
+		return op.Path == "/v1/audit"
+	}
+	return true
+}
+
+// longTime is how long such work may take: a million buckets, where Redis is next door.
+const longTime = 10 * time.Minute
+
+// patiently keeps the connection for the answer to work that takes long: what was done is to be told.
+func patiently(handle http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		beBackIn(w, longTime)
+		handle(w, r)
+	}
 }
 
 // elsewhere answers what no route is for: a path of another method, or of none.

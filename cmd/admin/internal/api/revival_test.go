@@ -136,10 +136,13 @@ func TestLongAnswers(t *testing.T) {
 	}
 	handler := api.New(api.Options{Desk: s.desk})
 	ctx := access.With(t.Context(), access.Person{Name: "ann", Role: access.Admin})
-	for path, least := range map[string]time.Duration{"/v1/jobs/" + receipt.Ref + "/end?wait=60s": time.Minute, "/v1/dead/retry?class=calls": 30 * time.Second} {
-		method := http.MethodGet
-		if strings.Contains(path, "retry") {
-			method = http.MethodPost
+	for path, least := range map[string]time.Duration{
+		"/v1/jobs/" + receipt.Ref + "/end?wait=60s": time.Minute, "/v1/dead/retry?class=calls": 30 * time.Second, "/v1/audit": 5 * time.Minute,
+		"/v1/classes/calls/pause": 5 * time.Minute, "/v1/classes/calls/purge?confirm=0": 5 * time.Minute, "/v1/dead/purge?class=calls&confirm=0": 5 * time.Minute,
+	} {
+		method := http.MethodPost
+		if strings.Contains(path, "end") || strings.Contains(path, "audit") {
+			method = http.MethodGet
 		}
 		w := &late{ResponseRecorder: httptest.NewRecorder()}
 		handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, path, nil))
