@@ -59,11 +59,17 @@ func (d *Desk) operate(ctx context.Context, action string, t Target,
 	if err != nil && nothingDone(err) {
 		return false, err
 	}
-	after, unread := d.closed(ctx, t) // the change is made: the log does without
-	if err == nil && unread == nil && before == after {
+	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime) // it is made, also when its asker is gone by now
+	defer cancel()
+	after, unread := d.closed(look, t)
+	switch {
+	case unread != nil: // the log does without
+		d.note(ctx, action, t, openness(before), nil, err)
+	case err == nil && before == after:
 		return false, nil
+	default:
+		d.note(ctx, action, t, openness(before), openness(after), err)
 	}
-	d.note(ctx, action, t, openness(before), openness(after), err)
 	return true, err
 }
 

@@ -324,6 +324,50 @@ func TestUnchanged(t *testing.T) {
 	s.checkLog(t, "resume", "hold", "unhold", "resume", "drain", "hold", "hold", "pause")
 }
 
+// What moved no job is no change, however often somebody asks: the log keeps ten thousand.
+func TestNothingMoved(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	ctx := access.With(t.Context(), access.Person{Name: "ann", Role: access.Admin})
+	for range 3 {
+		_, retried := s.desk.RetryDead(ctx, whole("own"), time.Unix(1, 0), nil)
+		_, purged := s.desk.Purge(ctx, desk.Target{Class: "own", Key: "nobody's"})
+		_, dropped := s.desk.PurgeDead(ctx, desk.Target{Class: "own", Key: "nobody's"})
+		if err := errors.Join(retried, purged, dropped); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.checkLog(t)
+}
+
+// A job that is out and was told to end is told no second time.
+func TestCancelledTwice(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	if err := s.client.Classes().Resume(t.Context(), "own"); err != nil {
+		t.Fatal(err)
+	}
+	receipt, err := s.client.Submit(t.Context(), queue.Job{Class: "own", Key: "out", Payload: []byte("1")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outlet := s.client.Outlet("another worker", 0)
+	for isOut := false; !isOut; {
+		out, err := outlet.Depart(t.Context(), queue.Ask{Want: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		isOut = slices.ContainsFunc(out.Jobs, func(d queue.Departure) bool { return d.Ref == receipt.Ref })
+	}
+	ctx := access.With(t.Context(), access.Person{Name: "ann", Role: access.Operator})
+	for range 2 {
+		if state, err := s.desk.Cancel(ctx, receipt.Ref); state != queue.Out || err != nil {
+			t.Errorf("cancelled: %s, %v", state, err)
+		}
+	}
+	s.checkLog(t, "cancel job")
+}
+
 // Somebody who knows of some classes goes through the buckets of these, and no cursor names another.
 func TestCursorsNameNobody(t *testing.T) {
 	t.Parallel()

@@ -61,8 +61,10 @@ func (d *Desk) Await(ctx context.Context, ref string) (queue.Ending, error) {
 // Cancel ends a job that waits or is out, and tells where it was.
 func (d *Desk) Cancel(ctx context.Context, ref string) (queue.State, error) {
 	var state queue.State
-	return state, d.job(ctx, "cancel", ref, func() (after any, err error) {
-		state, err = d.client.Cancel(ctx, ref)
+	return state, d.job(ctx, "cancel", ref, func(was queue.JobState) (after any, err error) {
+		if state, err = d.client.Cancel(ctx, ref); err == nil && state == queue.Out && was.Cancelling {
+			return nil, nil // it was told before
+		}
 		return map[string]any{"was": state}, err
 	})
 }
@@ -70,14 +72,14 @@ func (d *Desk) Cancel(ctx context.Context, ref string) (queue.State, error) {
 // Retry sends a dead job round again.
 func (d *Desk) Retry(ctx context.Context, ref string) (queue.Receipt, error) {
 	var receipt queue.Receipt
-	return receipt, d.job(ctx, "retry", ref, func() (after any, err error) {
+	return receipt, d.job(ctx, "retry", ref, func(queue.JobState) (after any, err error) {
 		receipt, err = d.client.Dead().Retry(ctx, ref)
 		return receipt, err
 	})
 }
 
-// job changes one job.
-func (d *Desk) job(ctx context.Context, action, ref string, do func() (any, error)) error {
+// job changes one job. Where do has nothing to tell, there was no change.
+func (d *Desk) job(ctx context.Context, action, ref string, do func(was queue.JobState) (after any, err error)) error {
 	if err := access.From(ctx).Check(access.Operator); err != nil {
 		return err
 	}
@@ -85,8 +87,8 @@ func (d *Desk) job(ctx context.Context, action, ref string, do func() (any, erro
 	if err != nil {
 		return err
 	}
-	after, err := do()
-	if err != nil && nothingDone(err) {
+	after, err := do(job)
+	if err == nil && after == nil || err != nil && nothingDone(err) {
 		return err
 	}
 	d.note(ctx, action+" job", Target{Class: job.Class, Key: job.Key}, jobName{ref, job.ID, job.State}, after, err)
@@ -120,7 +122,7 @@ func (d *Desk) drop(ctx context.Context, action string, t Target, do func() (int
 		return 0, err
 	}
 	n, err := do()
-	if n > 0 || err == nil || !nothingDone(err) {
+	if n > 0 || err != nil && !nothingDone(err) {
 		d.note(ctx, action, t, nil, map[string]int{"purged": n}, err)
 	}
 	return n, err
@@ -132,7 +134,7 @@ func (d *Desk) RetryDead(ctx context.Context, t Target, until time.Time, progres
 		return queue.Revival{}, err
 	}
 	done, err := d.client.Dead().RetryAll(ctx, t.Class, t.Key, until, progress)
-	if done.Retried > 0 || err == nil || !nothingDone(err) {
+	if done.Retried > 0 || err != nil && !nothingDone(err) { // who asks again and again would push what others changed out of the log
 		d.note(ctx, "retry dead", t, nil, map[string]int{"retried": done.Retried, "left": done.Left}, err)
 	}
 	return done, err
