@@ -37,7 +37,7 @@ func TestEnd(t *testing.T) {
 	<-inside
 	go ask(request(t, http.MethodPost, at+"/v1/jobs", job, isJSON, "Slow: yes"))
 	<-inside
-	stream, err := http.DefaultClient.Do(request(t, http.MethodGet, at+"/v1/events", ""))
+	stream, err := http.DefaultClient.Do(request(t, http.MethodGet, at+"/v1/events", "")) //nolint:bodyclose // it is, below
 	if err != nil {
 		t.Fatal(err)
 	}

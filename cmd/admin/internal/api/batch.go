@@ -89,7 +89,7 @@ func (s *server) submitLines(r *http.Request, lines []json.RawMessage) []queue.R
 	}
 	var hidden error // one for all: they fail together
 	for i, result := range s.desk.SubmitMany(r.Context(), jobs) {
-		s.hub.submitted(jobs[i], result.Receipt, result.Err)
+		s.tell(r.Context(), jobs[i], result.Receipt, result.Err)
 		if public := wire.Public(result.Err); public != result.Err { //nolint:errorlint // whether it is another one
 			hidden, result.Err = result.Err, public
 		}

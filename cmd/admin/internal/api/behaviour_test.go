@@ -94,9 +94,12 @@ func TestClasses(t *testing.T) {
 		s.ask("viewer", "GET", path, "", "If-None-Match", tag).want(t, 200, map[string]any{"paused": true, "version": 2})
 		s.ask("operator", "POST", path+"/resume", "").want(t, 200, nil)
 		s.ask("viewer", "GET", "/v1/classes/nosuch", "", "If-None-Match", "*").want(t, 404, nil)
-		for _, match := range []string{`"2-`, `2`, `"-x"`, `"0-x"`, `"2","3"`} {
+		for _, match := range []string{`"2-`, `2`, `"-x"`, `"0-x"`, `"2","3"`, ``, `"2"`} { // the body has version 1
 			s.ask("admin", "PUT", path, changed, "If-Match", match).want(t, 400, map[string]any{"reason": "invalid"})
 		}
+
+		s.ask("admin", "PUT", path, changed, "If-Match", "*").want(t, 409, map[string]any{"reason": "conflict"})
+		s.ask("admin", "PUT", path, changed, "If-None-Match", "*").want(t, 400, map[string]any{"reason": "invalid"})
 
 		// Removing asks twice.
 		s.ask("operator", "POST", "/v1/jobs", `{"class":"calls","key":"k","payload":1}`).want(t, 202, nil)
@@ -262,7 +265,11 @@ func TestWait(t *testing.T) {
 		t.Error(got.body)
 	}
 	s.ask("viewer", "GET", "/v1/jobs/"+ref+"/end", "").want(t, 200, map[string]any{"state": "cancelled"})
-	s.ask("operator", "POST", "/v1/jobs", `{"class":"calls","key":"k","id":"2","payload":1}`, "Prefer", "wait=1").want(t, 202, map[string]any{"status": "admitted", "ending": nil})
+	waits := s.ask("operator", "POST", "/v1/jobs", `{"class":"calls","key":"k","id":"2","payload":"<1>"}`, "Prefer", "respond-async, Wait=1; x=y")
+	waits.want(t, 202, map[string]any{"status": "admitted", "ending": nil})
+	if at := s.ask("viewer", "GET", waits.header.Get("Location")+"/end", ""); at.status != 202 || !strings.Contains(at.body, `"payload":"<1>"`) {
+		t.Errorf("not yet: %d %s", at.status, at.body) // byte for byte what was sent
+	}
 }
 
 func TestEvents(t *testing.T) {
@@ -292,10 +299,14 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	s.ask("operator", "POST", "/v1/jobs", `{"class":"other","key":"k","payload":1}`)
+	for _, who := range []string{"viewer", "operator=other"} { // who may not submit makes no noise
+		s.ask(who, "POST", "/v1/jobs", `{"class":"calls","key":"k","id":"0","payload":1}`)
+	}
 	first := s.ask("operator", "POST", "/v1/jobs", `{"class":"calls","key":"k","id":"1","payload":1}`)
 	s.ask("operator", "POST", "/v1/jobs/batch", `{"jobs":[{"class":"calls","key":"k","id":"2","payload":1}]}`)
+	s.ask("operator", "POST", "/v1/jobs", `{"class":"calls","key":"`+strings.Repeat("k", 60<<10)+`","payload":1}`).want(t, 400, nil)
 	s.ask("operator", "POST", first.header.Get("Location")+"/cancel", "")
-	want := []string{"missed", "admitted", "rejected", "cancelled"}
+	want := []string{"missed", "admitted", "rejected", "rejected", "cancelled"}
 	lines := bufio.NewScanner(answer.Body)
 	beats := 0
 	for len(want) > 0 && lines.Scan() {
@@ -304,6 +315,8 @@ func TestEvents(t *testing.T) {
 			beats++
 		case found && name != want[0]:
 			t.Fatalf("heard %s, want %v", name, want)
+		case len(lines.Text()) > 1000:
+			t.Errorf("a line of %d bytes", len(lines.Text()))
 		case found:
 			want = want[1:]
 		}

@@ -224,7 +224,7 @@ func (s *server) routePurge(place, of string, isBucket bool) {
 		}
 		n, err := s.desk.Purge(r.Context(), t)
 		if err != nil && n > 0 {
-			p := problemOf(err)
+			p := s.refusal(r.Context(), err)
 			p.Done = &wire.Done{Waiting: n}
 			return p
 		} else if err != nil {

@@ -92,7 +92,7 @@ func (s *server) removeClass(ctx context.Context, in *removeInput) (*output[wire
 	}
 	done, err := s.desk.RemoveClass(ctx, in.Class, in.Purge)
 	if err != nil && done.Waiting+done.Dead > 0 {
-		p := problemOf(err)
+		p := s.refusal(ctx, err)
 		p.Done = &wire.Done{Waiting: done.Waiting, Dead: done.Dead}
 		return nil, p
 	}
@@ -193,9 +193,31 @@ const (
 	absent     int64 = 0
 )
 
-// wantedVersion reads what a request wants of the class that is there: by its headers, or in its body.
+// wantedVersion reads what a request wants of the class that is there: by its headers, or in its body. What is not understood is
+// refused: a class that somebody else has changed would be stored over.
 func wantedVersion(h http.Header, inBody int64) (version int64, byHeader bool, err error) {
-	match, none := h.Get("If-Match"), h.Get("If-None-Match")
+	version, byHeader, err = versionOf(h)
+	switch {
+	case err != nil || inBody == 0:
+		return version, byHeader, err
+	case version == anyVersion || version == present:
+		return inBody, false, nil
+	case version != inBody:
+		return 0, true, fmt.Errorf("%w: the body has version %d, and %s another, or none; one will do", queue.ErrInvalid, inBody, ifMatch)
+	}
+	return version, byHeader, nil
+}
+
+const ifMatch = "If-Match"
+
+// versionOf reads what the headers of a request want.
+func versionOf(h http.Header) (version int64, byHeader bool, err error) {
+	for _, name := range []string{ifMatch, ifNoneMatch} {
+		if values := h[name]; len(values) > 1 || len(values) == 1 && values[0] == "" {
+			return 0, true, fmt.Errorf("%w: %s is there %d times, or empty", queue.ErrInvalid, name, len(values))
+		}
+	}
+	match, none := h.Get(ifMatch), h.Get(ifNoneMatch)
 	switch {
 	case match != "" && none != "":
 		return 0, true, fmt.Errorf("%w: If-Match and If-None-Match are both there; one will do", queue.ErrInvalid)
@@ -214,8 +236,6 @@ func wantedVersion(h http.Header, inBody int64) (version int64, byHeader bool, e
 		return absent, true, nil
 	case none != "":
 		return 0, true, fmt.Errorf("%w: If-None-Match can only be *", queue.ErrInvalid)
-	case inBody > 0:
-		return inBody, false, nil
 	}
 	return anyVersion, false, nil
 }

@@ -114,7 +114,7 @@ func (s *server) purgeDead(ctx context.Context, in *purgeDeadInput) (*output[wir
 	}
 	n, err := s.desk.PurgeDead(ctx, t)
 	if err != nil && n > 0 {
-		p := problemOf(err)
+		p := s.refusal(ctx, err)
 		p.Done = &wire.Done{Dead: n}
 		return nil, p
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/spout-queue/spout/cmd/internal/answer"
 	"github.com/spout-queue/spout/queue"
 )
 
@@ -90,9 +89,6 @@ func (s *server) serveDocs() error {
 	style, err := docsFiles.ReadFile("docs/docs.css")
 	s.routes.mux.HandleFunc("GET "+s.base+"/docs/docs.css", func(w http.ResponseWriter, _ *http.Request) {
 		send(w, http.StatusOK, "text/css; charset=utf-8", style)
-	})
-	s.routes.mux.HandleFunc(s.base+"/docs/", func(w http.ResponseWriter, r *http.Request) {
-		newProblem(answer.ReasonNotFound, "there is no page "+clip(r.URL.Path)).write(w)
 	})
 	return err
 }

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -34,7 +36,7 @@ func newRouter(base string) *router {
 }
 
 // rest is the pattern of what no route is for.
-func (t *router) rest() string { return t.base + "/v1/" }
+func (t *router) rest() string { return t.base + "/" }
 
 // Handle is for huma, which describes the operation itself.
 func (t *router) Handle(op *huma.Operation, handle func(huma.Context)) {
@@ -43,7 +45,7 @@ func (t *router) Handle(op *huma.Operation, handle func(huma.Context)) {
 
 // ServeHTTP answers a request. Where a path is not clean, the mux would lead to another one: of a bucket whose key is .., to its class.
 func (t *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if at := r.URL.EscapedPath(); strings.HasPrefix(at, t.rest()) && path.Clean(at) != strings.TrimSuffix(at, "/") {
+	if at := r.URL.EscapedPath(); strings.HasPrefix(at, t.base+"/v1/") && path.Clean(at) != strings.TrimSuffix(at, "/") {
 		newProblem(queue.ReasonInvalid, fmt.Sprintf("the path %s has an empty segment, or . or ..; a key goes into the query, as /bucket?key=", clip(at))).write(w)
 		return
 	}
@@ -172,8 +174,31 @@ func (g *gate) check(r *http.Request) *problem {
 	if sent := r.Header.Get("Content-Type"); sent != "" && len(g.sends) > 0 && !g.readable(sent) {
 		return newProblem(reasonUnsupported, fmt.Sprintf("Content-Type is %s, and this reads %s", clip(sent), strings.Join(g.sends, ", ")))
 	}
+	if p := g.checkCoding(r); p != nil {
+		return p
+	}
 	if g.body > 0 && r.ContentLength > g.body {
 		return newProblem(queue.ReasonTooLarge, fmt.Sprintf("the body has %d bytes; %d are read", r.ContentLength, g.body))
+	}
+	return nil
+}
+
+// checkCoding wants a body as it is, and none where none is read: what it says would be skipped in silence.
+func (g *gate) checkCoding(r *http.Request) *problem {
+	if len(g.sends) == 0 {
+		if r.ContentLength == 0 {
+			return nil
+		}
+		body, err := io.ReadAll(io.LimitReader(r.Body, smallBody))
+		if text := string(bytes.TrimSpace(body)); err == nil && (text == "" || text == "{}" || text == "null") { // what some clients send for none
+			return nil
+		}
+		return newProblem(queue.ReasonInvalid, "there is a body, and none is read here: parameters go into the query")
+	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		p := newProblem(reasonUnsupported, fmt.Sprintf("Content-Encoding is %s, and bodies are read as they are", clip(coding)))
+		p.header.Set("Accept-Encoding", "identity")
+		return p
 	}
 	return nil
 }
@@ -226,8 +251,9 @@ func (g *gate) readable(sent string) bool {
 }
 
 // clip shortens what somebody sent for an error text.
-func clip(s string) string {
-	const most = 64
+func clip(s string) string { return clipTo(64, s) }
+
+func clipTo(most int, s string) string {
 	if len(s) <= most {
 		return s
 	}

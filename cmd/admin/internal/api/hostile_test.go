@@ -86,6 +86,13 @@ func TestStrictness(t *testing.T) {
 		{"charset", "POST", "/v1/jobs", job, []string{"Content-Type", "application/json; charset=latin1"}, 415, "unsupported_media_type", ""},
 		{"accept", "GET", "/v1/workers", "", []string{"Accept", "text/html"}, 406, "not_acceptable", "answers with: application/json"},
 		{"accept none of it", "GET", "/v1/workers", "", []string{"Accept", "application/json;q=0"}, 406, "not_acceptable", ""},
+		{"coded", "POST", "/v1/jobs", job, []string{"Content-Encoding", "gzip"}, 415, "unsupported_media_type", "read as they are"},
+		{"a body where none is read", "POST", "/v1/classes/calls/pause", `{"for":"1s"}`, nil, 400, "invalid", "parameters go into the query"},
+		{"a body that would be less", "POST", "/v1/dead/purge?class=calls&confirm=9", `{"key":"k"}`, nil, 400, "invalid", "none is read here"},
+		{"no page", "GET", "/docs/nosuch", "", nil, 404, "not_found", "there is nothing at /docs/nosuch"},
+		{"no description", "GET", "/openapi.xml", "", nil, 404, "not_found", ""},
+		{"method of the description", "POST", "/openapi.json", "{}", nil, 405, "method_not_allowed", "GET, HEAD"},
+		{"method of a page", "POST", "/docs", "{}", nil, 405, "method_not_allowed", ""},
 		{"empty body", "POST", "/v1/jobs", "", nil, 400, "invalid", "ends too early"},
 		{"two objects", "POST", "/v1/jobs", job + job, nil, 400, "invalid", "behind the object"},
 		{"ids that differ", "POST", "/v1/jobs", `{"class":"calls","key":"k","id":"a","payload":1}`, []string{"Idempotency-Key", "b"}, 400, "invalid", "id is"},
@@ -126,6 +133,7 @@ func TestStrictness(t *testing.T) {
 			t.Errorf("%s: %s %.300s, want %q in it", test.name, got.header.Get("Content-Type"), got.body, test.detail)
 		}
 	}
+	s.ask("admin", "POST", "/v1/classes/calls/unhold", " {}\n").want(t, 200, map[string]any{"unchanged": true}) // what some send for no body
 	books, err := s.client.Books(t.Context(), "calls")
 	if err != nil || books.Admitted != 0 {
 		t.Errorf("something was admitted: %+v, %v", books, err)

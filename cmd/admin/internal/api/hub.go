@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spout-queue/spout/cmd/admin/access"
 	"github.com/spout-queue/spout/cmd/internal/wire"
 	"github.com/spout-queue/spout/queue"
 )
@@ -153,15 +154,30 @@ func (h *hub) missed(l *listener) *wire.Missed {
 	return nil
 }
 
+// tell tells those who listen how a submission was answered, but of what somebody may not submit, or does not see.
+func (s *server) tell(ctx context.Context, job queue.Job, receipt queue.Receipt, err error) {
+	if err == nil || s.desk.Allow(ctx, access.Operator, job.Class) == nil {
+		s.hub.submitted(job, receipt, err)
+	}
+}
+
+// The longest names that there are, in bytes. What is longer was refused, and waits for slow readers too.
+const (
+	classMost = 64
+	keyMost   = 256
+	idMost    = 128
+)
+
 // submitted tells how a submission through this server was answered.
 func (h *hub) submitted(job queue.Job, receipt queue.Receipt, err error) {
 	h.mu.Lock()
 	nobody := len(h.listeners) == 0
 	h.mu.Unlock()
-	if nobody || job.Class == "" {
+	if nobody || job.Class == "" || len(job.Class) > classMost {
 		return
 	}
-	e := wire.Event{What: string(receipt.Status), At: wire.Time(time.Now()), Class: job.Class, Key: job.Key, ID: job.ID, Ref: receipt.Ref}
+	e := wire.Event{What: string(receipt.Status), At: wire.Time(time.Now()), Class: job.Class, Ref: receipt.Ref}
+	e.Key, e.ID = clipTo(keyMost, job.Key), clipTo(idMost, job.ID)
 	if err != nil {
 		e.What, e.Reason = "rejected", wire.FromError(err).Reason
 	} else {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -156,13 +157,15 @@ func send(w http.ResponseWriter, status int, contentType string, body []byte) {
 	_, _ = w.Write(body) // a client that is gone reads nothing
 }
 
-// sendJSON answers with a thing.
+// sendJSON answers with a thing. Payloads are compared byte for byte, so nothing in them is escaped.
 func sendJSON(w http.ResponseWriter, status int, thing any) error {
-	body, err := json.Marshal(thing)
-	if err != nil {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(thing); err != nil {
 		return err
 	}
-	send(w, status, jsonType, body)
+	send(w, status, jsonType, body.Bytes())
 	return nil
 }
 

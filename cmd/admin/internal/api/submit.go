@@ -74,7 +74,7 @@ func (s *server) submit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	receipt, err := s.desk.Submit(r.Context(), job)
-	s.hub.submitted(job, receipt, err)
+	s.tell(r.Context(), job, receipt, err)
 	if err != nil {
 		return s.refused(r.Context(), receipt, err)
 	}
@@ -163,11 +163,11 @@ func waitOf(r *http.Request) (time.Duration, error) {
 	}
 	for _, line := range r.Header["Prefer"] {
 		for part := range strings.SplitSeq(line, ",") {
-			if text, ok := strings.CutPrefix(strings.TrimSpace(part), "wait="); ok {
-				n, err := strconv.Atoi(strings.Trim(text, `"`))
-				if err == nil && n > 0 { // a preference that is not understood is ignored: RFC 7240
-					return min(time.Duration(n)*time.Second, waitMost), nil
-				}
+			preference, _, _ := strings.Cut(part, ";")
+			name, value, _ := strings.Cut(preference, "=")
+			n, err := strconv.ParseInt(strings.Trim(strings.TrimSpace(value), `"`), 10, 64)
+			if strings.EqualFold(strings.TrimSpace(name), "wait") && err == nil && n > 0 { // one that is not understood is ignored: RFC 7240
+				return time.Duration(min(n, int64(waitMost/time.Second))) * time.Second, nil
 			}
 		}
 	}
