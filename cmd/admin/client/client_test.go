@@ -14,6 +14,8 @@ import (
 
 	"github.com/spout-queue/spout/cmd/admin/access"
 	"github.com/spout-queue/spout/cmd/admin/client"
+	"github.com/spout-queue/spout/cmd/internal/answer"
+	"github.com/spout-queue/spout/cmd/internal/exit"
 	"github.com/spout-queue/spout/cmd/internal/wire"
 	"github.com/spout-queue/spout/queue"
 )
@@ -79,6 +81,25 @@ func TestErrors(t *testing.T) {
 	waiting, dead, err := says(p.Status, p).client(t).RemoveClass(t.Context(), "mail", true)
 	if still, ok := errors.AsType[*queue.BusyError](err); !ok || cmp.Diff(busy, still) != "" || waiting != 4 || dead != 5 {
 		t.Errorf("removed %d and %d: %v", waiting, dead, err)
+	}
+}
+
+// TestExits: a command ends with the status of what the server said, and with that for a fault of its own where the server has one.
+func TestExits(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[queue.Reason]struct {
+		status, exit int
+		is           error
+	}{
+		wire.ReasonUnauthenticated: {401, exit.Denied, access.ErrDenied}, wire.ReasonDenied: {403, exit.Denied, access.ErrDenied},
+		answer.ReasonTooManyWrong: {429, exit.Denied, access.ErrDenied}, answer.ReasonCrossSite: {403, exit.Denied, access.ErrDenied},
+		answer.ReasonWrongHost: {421, exit.Unavailable, queue.ErrUnavailable}, wire.ReasonUnconfirmed: {428, exit.TryLater, nil},
+		answer.ReasonNotAllowed: {405, exit.Config, nil}, "internal": {500, exit.Broken, nil},
+	} {
+		_, err := says(want.status, wire.Problem{Reason: reason, Detail: "no"}).client(t).Class(t.Context(), "mail")
+		if answer.Exit(err) != want.exit || want.is != nil && !errors.Is(err, want.is) {
+			t.Errorf("%s: exit status %d, want %d: %v", reason, answer.Exit(err), want.exit, err)
+		}
 	}
 }
 
@@ -284,6 +305,22 @@ func TestAwait(t *testing.T) {
 		defer cancel()
 		if _, err := c.Await(ctx, "0-x"); !errors.Is(err, context.DeadlineExceeded) || len(server.asked) != 2 {
 			t.Errorf("%v after %d tries", err, len(server.asked))
+		}
+	})
+}
+
+// TestAwaitCrowded: a server where too many wait already answers at once, and is left alone for a while.
+func TestAwaitCrowded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := says(http.StatusAccepted, wire.JobState{Ref: "0-x"})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := server.client(t).Await(ctx, "0-x"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if n := len(server.asked); n < 30 || n > 70 {
+			t.Errorf("asked %d times in a minute", n)
 		}
 	})
 }

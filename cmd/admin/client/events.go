@@ -57,7 +57,9 @@ func (c *Client) Events(ctx context.Context, q EventQuery) iter.Seq2[Event, erro
 		defer cancel()
 		reply, err := c.send(ctx, &ask, nil)
 		if err != nil {
-			yield(Event{}, err)
+			if ctx.Err() == nil {
+				yield(Event{}, err)
+			}
 			return
 		}
 		defer reply.Body.Close() //nolint:errcheck // only read

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -86,8 +87,9 @@ func (c *Client) Await(ctx context.Context, ref string) (queue.Ending, error) {
 		what: "wait for the end of job " + ref, method: http.MethodGet, path: path, query: values("wait", awaitStep.String()),
 		again: true, wait: awaitStep,
 	}
-	for {
+	for pause := leastPause; ; {
 		var ending wire.Ending
+		asked := time.Now()
 		status, err := c.do(ctx, ask, &ending)
 		switch {
 		case ctx.Err() != nil:
@@ -96,6 +98,11 @@ func (c *Client) Await(ctx context.Context, ref string) (queue.Ending, error) {
 			return queue.Ending{}, err
 		case status == http.StatusOK:
 			return ending.ToQueue()
+		case time.Since(asked) < awaitStep/2: // it did not wait: too many do already
+			_ = sleep(ctx, pause/2+rand.N(pause/2)) //nolint:gosec // only to spread load; the end of ctx is seen above
+			pause = min(2*pause, mostPause)
+		default: // at once: of a class that keeps nothing, an end is heard by who listens
+			pause = leastPause
 		}
 	}
 }

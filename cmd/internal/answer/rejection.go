@@ -21,8 +21,17 @@ const (
 	ReasonUnfit    queue.Reason = "unfit"     // Redis, or its data, and this program do not fit together
 )
 
-// ReasonUnauthenticated is the API's, for a token that is missing or wrong.
-const ReasonUnauthenticated queue.Reason = "unauthenticated"
+// Reasons that only the HTTP API gives.
+const (
+	ReasonUnauthenticated queue.Reason = "unauthenticated" // a token is missing or wrong
+	ReasonTooManyWrong    queue.Reason = "too_many_wrong"  // and many were before
+	ReasonCrossSite       queue.Reason = "cross_site"
+	ReasonWrongHost       queue.Reason = "wrong_host"
+	ReasonUnconfirmed     queue.Reason = "unconfirmed" // what cannot be undone is asked for twice
+	ReasonNotAllowed      queue.Reason = "method_not_allowed"
+	ReasonNotAcceptable   queue.Reason = "not_acceptable"
+	ReasonUnsupported     queue.Reason = "unsupported_media_type"
+)
 
 // reasoned are errors that know their reason, such as those that came through the API.
 type reasoned interface {
@@ -66,15 +75,15 @@ func Exit(err error) int {
 	switch Reason(err) {
 	case "":
 		return exit.Interrupted
-	case queue.ReasonFull, queue.ReasonClassFull, queue.ReasonStoreFull, queue.ReasonWouldExpire, queue.ReasonDraining, ReasonBusy:
+	case queue.ReasonFull, queue.ReasonClassFull, queue.ReasonStoreFull, queue.ReasonWouldExpire, queue.ReasonDraining, ReasonBusy, ReasonUnconfirmed:
 		return exit.TryLater
 	case queue.ReasonConflict, queue.ReasonInvalid, queue.ReasonTooLarge, queue.ReasonUnknownClass, ReasonNotFound:
 		return exit.Data
-	case queue.ReasonUnavailable, queue.ReasonUnknown:
+	case queue.ReasonUnavailable, queue.ReasonUnknown, ReasonWrongHost:
 		return exit.Unavailable
-	case ReasonDenied, ReasonUnauthenticated:
+	case ReasonDenied, ReasonUnauthenticated, ReasonTooManyWrong, ReasonCrossSite:
 		return exit.Denied
-	case ReasonUnfit:
+	case ReasonUnfit, ReasonNotAllowed, ReasonNotAcceptable, ReasonUnsupported: // this program and its server are of different builds
 		return exit.Config
 	}
 	return exit.Broken

@@ -13,9 +13,9 @@ import (
 
 // Reasons that only the HTTP API gives, besides those of packages queue and answer.
 const (
-	ReasonUnauthenticated              = answer.ReasonUnauthenticated // nobody knows who asks
-	ReasonDenied                       = answer.ReasonDenied          // the person may not do that
-	ReasonUnconfirmed     queue.Reason = "unconfirmed"                // what cannot be undone is asked for twice
+	ReasonUnauthenticated = answer.ReasonUnauthenticated // nobody knows who asks
+	ReasonDenied          = answer.ReasonDenied          // the person may not do that
+	ReasonUnconfirmed     = answer.ReasonUnconfirmed     // what cannot be undone is asked for twice
 )
 
 // Problem is an error in the shape of RFC 9457, with the members of a [Rejection] and those that some reasons have.
@@ -115,5 +115,9 @@ func causes() map[queue.Reason]error {
 		answer.ReasonNotFound:    queue.ErrNotFound,
 		ReasonUnauthenticated:    access.ErrDenied,
 		ReasonDenied:             access.ErrDenied,
+
+		answer.ReasonTooManyWrong: access.ErrDenied,
+		answer.ReasonCrossSite:    access.ErrDenied,
+		answer.ReasonWrongHost:    queue.ErrUnavailable,
 	}
 }

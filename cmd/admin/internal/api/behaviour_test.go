@@ -1,11 +1,8 @@
 package api_test
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -269,65 +266,6 @@ func TestWait(t *testing.T) {
 	waits.want(t, 202, map[string]any{"status": "admitted", "ending": nil})
 	if at := s.ask("viewer", "GET", waits.header.Get("Location")+"/end", ""); at.status != 202 || !strings.Contains(at.body, `"payload":"<1>"`) {
 		t.Errorf("not yet: %d %s", at.status, at.body) // byte for byte what was sent
-	}
-}
-
-func TestEvents(t *testing.T) {
-	t.Parallel()
-	s := realSite(t)
-	s.class("calls", 1)
-	s.class("other", 1)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, "GET", s.server.URL+"/v1/events?class=calls", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set(personHeader, "viewer")
-	r.Header.Set("Last-Event-ID", "7")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close() //nolint:errcheck // only read
-	if answer.StatusCode != 200 || answer.Header.Get("Content-Type") != "text/event-stream" {
-		t.Fatalf("%d %v", answer.StatusCode, answer.Header)
-	}
-	for s.rdb.PubSubNumSub(ctx, "{spout:0}:ends").Val()["{spout:0}:ends"] == 0 {
-		if ctx.Err() != nil {
-			t.Fatal("nobody listens to ends")
-		}
-	}
-	s.ask("operator", "POST", "/v1/jobs", `{"class":"other","key":"k","payload":1}`)
-	for _, who := range []string{"viewer", "operator=other"} { // who may not submit makes no noise
-		s.ask(who, "POST", "/v1/jobs", `{"class":"calls","key":"k","id":"0","payload":1}`)
-	}
-	first := s.ask("operator", "POST", "/v1/jobs", `{"class":"calls","key":"k","id":"1","payload":1}`)
-	s.ask("operator", "POST", "/v1/jobs/batch", `{"jobs":[{"class":"calls","key":"k","id":"2","payload":1}]}`)
-	s.ask("operator", "POST", "/v1/jobs", `{"class":"calls","key":"`+strings.Repeat("k", 60<<10)+`","payload":1}`).want(t, 400, nil)
-	s.ask("operator", "POST", first.header.Get("Location")+"/cancel", "")
-	want := []string{"missed", "admitted", "rejected", "rejected", "cancelled"}
-	lines := bufio.NewScanner(answer.Body)
-	beats := 0
-	for len(want) > 0 && lines.Scan() {
-		switch name, found := strings.CutPrefix(lines.Text(), "event: "); {
-		case lines.Text() == ":":
-			beats++
-		case found && name != want[0]:
-			t.Fatalf("heard %s, want %v", name, want)
-		case len(lines.Text()) > 1000:
-			t.Errorf("a line of %d bytes", len(lines.Text()))
-		case found:
-			want = want[1:]
-		}
-	}
-	for beats == 0 && lines.Scan() {
-		if lines.Text() == ":" {
-			beats++
-		}
-	}
-	if len(want) > 0 || beats == 0 {
-		t.Errorf("not heard: %v, %d beats", want, beats)
 	}
 }
 

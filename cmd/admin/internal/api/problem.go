@@ -30,14 +30,14 @@ const problemType = "urn:spout:problem:"
 
 // Reasons that only this door gives.
 const (
-	reasonNotAllowed    queue.Reason = "method_not_allowed"
-	reasonNotAcceptable queue.Reason = "not_acceptable"
-	reasonUnsupported   queue.Reason = "unsupported_media_type"
+	reasonNotAllowed                 = answer.ReasonNotAllowed
+	reasonNotAcceptable              = answer.ReasonNotAcceptable
+	reasonUnsupported                = answer.ReasonUnsupported
 	reasonInternal      queue.Reason = "internal"
 	// Of the console, which says them before the API is asked.
-	reasonTooManyWrong queue.Reason = "too_many_wrong"
-	reasonWrongHost    queue.Reason = "wrong_host"
-	reasonCrossSite    queue.Reason = "cross_site"
+	reasonTooManyWrong = answer.ReasonTooManyWrong
+	reasonWrongHost    = answer.ReasonWrongHost
+	reasonCrossSite    = answer.ReasonCrossSite
 )
 
 // kind is what all problems with one reason have in common.
