@@ -166,5 +166,9 @@ func (s *stream) flush() error {
 	if _, err := s.waiting.WriteTo(s.w); err != nil {
 		return err
 	}
-	return s.control.Flush()
+	if err := s.control.Flush(); err != nil {
+		return err
+	}
+	_ = s.control.SetWriteDeadline(time.Time{}) // HTTP/2 ends a stream by the deadline, also one that has nothing to write
+	return nil
 }

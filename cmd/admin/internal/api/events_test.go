@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spout-queue/spout/cmd/admin/access"
+	"github.com/spout-queue/spout/cmd/admin/internal/api"
 	"github.com/spout-queue/spout/internal/redistest"
 	"github.com/spout-queue/spout/queue"
 )
@@ -153,5 +156,38 @@ func TestEvents(t *testing.T) {
 	}
 	if len(want) > 0 || beats == 0 {
 		t.Errorf("not heard: %v, %d beats", want, beats)
+	}
+}
+
+// beats notes until when what is written may take, and ends the request with a comment that keeps the connection alive.
+type beats struct {
+	*httptest.ResponseRecorder
+	untils []time.Time
+	end    context.CancelFunc
+}
+
+func (b *beats) SetWriteDeadline(at time.Time) error {
+	b.untils = append(b.untils, at)
+	return nil
+}
+
+func (b *beats) Write(text []byte) (int, error) {
+	if strings.Contains(string(text), ":\n\n") {
+		b.end()
+	}
+	return b.ResponseRecorder.Write(text)
+}
+
+// Writing is bounded, and a stream on which nothing happens is not: HTTP/2 would end it.
+func TestEventsRest(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, mini(t))
+	ctx, end := context.WithCancel(access.With(t.Context(), access.Person{Name: "ann", Role: access.Viewer}))
+	defer end()
+	w := &beats{ResponseRecorder: httptest.NewRecorder(), end: end}
+	handler := api.New(api.Options{Desk: s.desk, Heartbeat: time.Millisecond})
+	handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/events", nil))
+	if n := len(w.untils); w.Code != 200 || n < 4 || w.untils[n-2].IsZero() || !w.untils[n-1].IsZero() {
+		t.Errorf("%d, to be written until %v", w.Code, w.untils)
 	}
 }
