@@ -168,6 +168,26 @@ func (d DeadJobs) Count(ctx context.Context, class string) (int, error) {
 	return total, nil
 }
 
+// CountOf is how many dead jobs of one bucket are kept. It goes through those of its class in its shard, and reads no payload.
+func (d DeadJobs) CountOf(ctx context.Context, class, key string) (int, error) {
+	bucket := class + "/" + key
+	shard := shardOf(bucket, len(d.c.tags))
+	total := 0
+	for from := int64(0); ; from += deadStep {
+		refs, err := d.c.rdb.ZRange(ctx, d.c.key(shard, "dead", class), from, from+deadStep-1).Result()
+		if err != nil {
+			return 0, readError("count dead jobs of bucket "+bucket, err)
+		}
+		own, err := d.ofBucket(ctx, shard, bucket, refs)
+		if err != nil {
+			return 0, err
+		}
+		if total += len(own); len(refs) < deadStep {
+			return total, nil
+		}
+	}
+}
+
 // Purge drops the dead jobs of a class, or of one bucket when key is not empty, and tells how many.
 func (d DeadJobs) Purge(ctx context.Context, class, key string) (int, error) {
 	if _, err := d.c.Classes().Get(ctx, class); err != nil {

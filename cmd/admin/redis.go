@@ -82,19 +82,9 @@ func (o onRedis) CountWaiting(ctx context.Context, t target) (string, error) {
 	return fmt.Sprint(bucket.Level), err
 }
 
-// countedDead is how many dead jobs of one bucket are counted for a question: to count them is to read them.
-const countedDead = 100
-
 func (o onRedis) CountDead(ctx context.Context, t target) (string, error) {
-	if t.Key == "" {
-		n, err := o.DeadCount(ctx, t.Class)
-		return fmt.Sprint(n), err
-	}
-	jobs, err := o.Dead(ctx, queue.DeadQuery{Class: t.Class, Key: t.Key, Limit: countedDead})
-	if len(jobs) == countedDead {
-		return fmt.Sprintf("%d or more", countedDead), err
-	}
-	return fmt.Sprint(len(jobs)), err
+	n, err := o.DeadCountOf(ctx, t)
+	return fmt.Sprint(n), err
 }
 
 func (o onRedis) Revive(ctx context.Context, t target, wait bool, progress func(queue.Revival)) (queue.Revival, error) {

@@ -52,7 +52,7 @@ type groupsInput struct {
 }
 
 func (s *server) listDead(ctx context.Context, in *deadInput) (*output[wire.Page[wire.JobState]], error) {
-	q := queue.DeadQuery{Class: in.Class, Key: in.Key, Limit: in.Limit}
+	q := queue.DeadQuery{Class: in.Class, Key: in.Key}
 	var err error
 	switch {
 	case in.Cursor != "" && in.Before != "":
@@ -66,11 +66,16 @@ func (s *server) listDead(ctx context.Context, in *deadInput) (*output[wire.Page
 			return nil, err
 		}
 	}
-	jobs, err := s.desk.Dead(ctx, q)
 	next := ""
-	if len(jobs) == in.Limit {
-		next = deadCursor(jobs[len(jobs)-1])
-	}
+	jobs, err := inParts(in.Limit, func(n int) (part []queue.JobState, more bool, err error) {
+		q.Limit, next = n, ""
+		if part, err = s.desk.Dead(ctx, q); err != nil || len(part) < n {
+			return part, false, err
+		}
+		last := part[len(part)-1]
+		next, q.Before, q.BeforeRef = deadCursor(last), last.EndedAt, last.Ref
+		return part, true, nil
+	})
 	return pageOf(jobs, next, wire.FromJobState), err
 }
 
@@ -96,9 +101,6 @@ func readDeadCursor(cursor string) (time.Time, string, error) {
 	}
 	return time.UnixMicro(micros).UTC(), ref, nil
 }
-
-// countStep is how many dead jobs of one bucket are counted at a time: to count them is to read them, as the purge will.
-const countStep = 1000
 
 func (s *server) purgeDead(ctx context.Context, in *purgeDeadInput) (*output[wire.Purged], error) {
 	t := in.target()
@@ -126,17 +128,5 @@ func (s *server) countDead(ctx context.Context, t desk.Target) (int, error) {
 	if _, err := s.desk.Class(ctx, t.Class); err != nil {
 		return 0, err
 	}
-	if t.Key == "" {
-		return s.desk.DeadCount(ctx, t.Class)
-	}
-	q := queue.DeadQuery{Class: t.Class, Key: t.Key, Limit: countStep}
-	for sum := 0; ; {
-		jobs, err := s.desk.Dead(ctx, q)
-		sum += len(jobs)
-		if err != nil || len(jobs) < countStep {
-			return sum, err
-		}
-		last := jobs[len(jobs)-1]
-		q.Before, q.BeforeRef = last.EndedAt, last.Ref
-	}
+	return s.desk.DeadCountOf(ctx, t)
 }

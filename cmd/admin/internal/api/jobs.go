@@ -37,10 +37,13 @@ func (s *server) routeJobs() {
 		"Those that wait come bucket by bucket, in the order in which they leave; dead ones the newest first. A page may be short, even empty, and still have a next.",
 		queue.ReasonUnknownClass),
 		func(ctx context.Context, in *jobsInput) (*output[wire.Page[wire.JobState]], error) {
-			jobs, next, err := s.desk.JobPage(ctx, queue.JobQuery{
-				Class: in.Class, Key: in.Key, State: queue.State(in.State), After: in.Cursor, Limit: in.Limit,
+			q := queue.JobQuery{Class: in.Class, Key: in.Key, State: queue.State(in.State), After: in.Cursor}
+			jobs, err := inParts(in.Limit, func(n int) (part []queue.JobState, more bool, err error) {
+				q.Limit = n
+				part, q.After, err = s.desk.JobPage(ctx, q)
+				return part, q.After != "", err
 			})
-			return pageOf(jobs, next, wire.FromJobState), err
+			return pageOf(jobs, q.After, wire.FromJobState), err
 		})
 	route(s, s.operation(http.MethodGet, "/v1/jobs/{ref}", "jobs", "Look at a job", "", answer.ReasonNotFound),
 		func(ctx context.Context, in *refInput) (*output[wire.JobState], error) {
@@ -60,6 +63,30 @@ func (s *server) routeJobs() {
 			receipt, err := s.desk.Retry(ctx, in.Ref)
 			return &output[wire.Receipt]{wire.FromReceipt(receipt)}, err
 		})
+}
+
+const (
+	// partMost is how many jobs are read at a time: nobody knows how large they are before.
+	partMost = 25
+	// pageBytes ends a page early: a thousand jobs may have a gigabyte of payloads, and anybody who may look may ask for them.
+	pageBytes = 8 << 20
+)
+
+// inParts reads a page of jobs. read reads up to n and tells whether there may be more; a part without any ends the page, too.
+func inParts(limit int, read func(n int) (part []queue.JobState, more bool, err error)) (page []queue.JobState, err error) {
+	for size := 0; len(page) < limit && size < pageBytes; {
+		part, more, err := read(min(partMost, limit-len(page)))
+		if page = append(page, part...); err != nil || !more || len(part) == 0 {
+			return page, err
+		}
+		for _, job := range part {
+			size += len(job.Payload) + len(job.Result)
+			for _, attempt := range job.History {
+				size += len(attempt.Error)
+			}
+		}
+	}
+	return page, nil
 }
 
 // pageOf is a part of a list as it is sent.

@@ -151,6 +151,13 @@ func methods() []method {
 			return last(s.desk.Dead(ctx, queue.DeadQuery{Class: class, Limit: 9}))
 		}, ""},
 		{"DeadCount", access.Viewer, func(ctx context.Context, s *site, class string) error { return last(s.desk.DeadCount(ctx, class)) }, ""},
+		{"DeadCountOf", access.Viewer, func(ctx context.Context, s *site, class string) error {
+			n, err := s.desk.DeadCountOf(ctx, bucket(class))
+			if other, _ := s.desk.DeadCountOf(ctx, desk.Target{Class: class, Key: "other"}); err == nil && (n != 1 || other != 0) {
+				return fmt.Errorf("%d dead jobs in the bucket that has one, and %d in the other", n, other)
+			}
+			return err
+		}, ""},
 		{"DeadGroups", access.Viewer, func(ctx context.Context, s *site, class string) error { return last(s.desk.DeadGroups(ctx, class, 9)) }, ""},
 		{"Audit", access.Viewer, func(ctx context.Context, s *site, class string) error { return last(s.desk.Audit(ctx, class)) }, ""},
 		{"History", access.Viewer, func(ctx context.Context, s *site, class string) error {

@@ -67,6 +67,17 @@ func (d *Desk) DeadCount(ctx context.Context, class string) (int, error) {
 	return d.client.Dead().Count(ctx, class)
 }
 
+// DeadCountOf is how many dead jobs of a target are kept.
+func (d *Desk) DeadCountOf(ctx context.Context, t Target) (int, error) {
+	if t.Key == "" {
+		return d.DeadCount(ctx, t.Class)
+	}
+	if err := look(ctx, t.Class); err != nil {
+		return 0, err
+	}
+	return d.client.Dead().CountOf(ctx, t.Class, t.Key)
+}
+
 // Audit compares the books of a class with what is there.
 func (d *Desk) Audit(ctx context.Context, class string) ([]queue.Account, error) {
 	if err := look(ctx, class); err != nil {
