@@ -7,7 +7,6 @@
 package jobline
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,16 +112,10 @@ func setText(to *string, name string, value json.RawMessage) error {
 	if *to == "" {
 		return fmt.Errorf("%s is empty", name)
 	}
-	// Half of a surrogate pair, \ud800, is read as U+FFFD: two different keys would become one.
-	const replacement = "\uFFFD"
-	if n := strings.Count(*to, replacement); n > 0 && n > bytes.Count(value, []byte(replacement))+escapedReplacements(value) {
+	if !strictjson.IsWhole(value) {
 		return fmt.Errorf("%s has half of a surrogate pair, which is no character", name)
 	}
 	return nil
-}
-
-func escapedReplacements(value []byte) int {
-	return bytes.Count(bytes.ToLower(value), []byte(`\ufffd`))
 }
 
 func setMaxWait(to *time.Duration, value json.RawMessage) error {

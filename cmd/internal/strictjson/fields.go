@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // Fields calls each for every field of the one object in a line, in order, and ends with its error. The line is UTF-8; values are parts of
@@ -83,6 +86,39 @@ func Text(value []byte) string {
 		panic(err) // it is a valid string
 	}
 	return s
+}
+
+// IsWhole tells whether all that a string in valid JSON has are characters. Half of a surrogate pair, \ud800, is read as U+FFFD: two
+// different keys would become one.
+func IsWhole(value []byte) bool {
+	for i := bytes.IndexByte(value, '\\'); i >= 0 && i < len(value); i++ {
+		switch {
+		case value[i] != '\\':
+		case value[i+1] != 'u':
+			i++
+		default:
+			r := escaped(value[i:])
+			if utf16.IsSurrogate(r) {
+				if i += len(`\u0000`); utf16.DecodeRune(r, escaped(value[i:])) == utf8.RuneError {
+					return false
+				}
+			}
+			i += len(`\u0000`) - 1
+		}
+	}
+	return true
+}
+
+// escaped is the code unit that a text begins with, as \u0000; 0 where there is none.
+func escaped(b []byte) rune {
+	if !bytes.HasPrefix(b, []byte(`\u`)) {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+	if err != nil {
+		panic(err) // the JSON is valid
+	}
+	return rune(n)
 }
 
 // Items are those of a list in valid JSON.

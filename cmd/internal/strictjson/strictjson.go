@@ -28,6 +28,8 @@ func Decode(data []byte, to any) error {
 			return fmt.Errorf("field %q is there twice", name)
 		case string(value) == "null":
 			return fmt.Errorf("%s is null; leave it out", name)
+		case value[0] == '"' && !IsWhole(value):
+			return fmt.Errorf("%s has half of a surrogate pair, which is no character", name)
 		}
 		seen = append(seen, name)
 		return nil

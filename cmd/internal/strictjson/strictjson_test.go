@@ -18,6 +18,11 @@ func TestDecode(t *testing.T) {
 	if err := strictjson.Decode([]byte(` {"name":"a","n":2} `), &got); err != nil || got != (thing{"a", 2}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
+	for _, whole := range []string{`\ud83d\ude00`, `\ufffd`, "\uFFFD", `\\ud800`, `\"\u0041\\`, ``} {
+		if err := strictjson.Decode([]byte(`{"name":"`+whole+`"}`), &got); err != nil {
+			t.Errorf("%s: %v", whole, err)
+		}
+	}
 	for _, test := range []struct{ body, want string }{
 		{``, "ends too early"},
 		{`{`, "ends too early"},
@@ -31,6 +36,11 @@ func TestDecode(t *testing.T) {
 		{`{"n":1}{}`, "behind the object"},
 		{`{"n":1} x`, "behind the object"},
 		{"{\"name\":\"\xff\"}", "UTF-8"},
+		{`{"name":"\ud800"}`, "half of a surrogate pair"},
+		{`{"name":"\udc00\ud800"}`, "half of a surrogate pair"},
+		{`{"name":"\ud800x"}`, "half of a surrogate pair"},
+		{`{"name":"\\ufffd\ud800"}`, "half of a surrogate pair"},
+		{`{"name":"\ud800\\udc00"}`, "half of a surrogate pair"},
 		{`{"name":` + strings.Repeat("[", 20_000), "not JSON"},
 	} {
 		if err := strictjson.Decode([]byte(test.body), &got); err == nil || !strings.Contains(err.Error(), test.want) {
