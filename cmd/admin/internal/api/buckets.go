@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -145,7 +146,12 @@ func (s *server) routeOperate(place string) {
 			if err != nil {
 				return err
 			}
-			return s.sendTarget(w, r, t, changed)
+			if err := s.sendTarget(w, r, t, changed); errors.Is(err, queue.ErrUnavailable) { // else it would say that nothing was done
+				return fmt.Errorf("%w: it was done; how it stands now cannot be read: %v", queue.ErrUnknown, err) //nolint:errorlint // it is not that
+			} else if err != nil {
+				return err
+			}
+			return nil
 		})
 	}
 	s.routePurge(place, of, isBucket)

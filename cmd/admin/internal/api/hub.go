@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -177,11 +178,9 @@ func (h *hub) submitted(job queue.Job, receipt queue.Receipt, err error) {
 		return
 	}
 	e := wire.Event{What: string(receipt.Status), At: wire.Time(time.Now()), Class: job.Class, Ref: receipt.Ref}
-	e.Key, e.ID = clipTo(keyMost, job.Key), clipTo(idMost, job.ID)
+	e.Key, e.ID = clipTo(keyMost, job.Key), clipTo(idMost, cmp.Or(receipt.ID, job.ID))
 	if err != nil {
 		e.What, e.Reason = "rejected", wire.FromError(err).Reason
-	} else {
-		e.ID = receipt.ID
 	}
 	h.tell(e)
 }
