@@ -379,6 +379,12 @@ func TestPutIf(t *testing.T) {
 		conflict("a removed class", err, "removed")
 		_, err = putIf(1, 0)
 		must(t, err)
+		// Of two who make a class, one has made it.
+		must(t, rdb.HSet(t.Context(), "{spout:2}:class:new", "version", 1).Err())
+		class.Name = "new"
+		_, err = putIf(1, 0)
+		conflict("a class that somebody else is making", err, "being made")
+		put(t, c, "new", 9, "1/1s")
 	})
 }
 

@@ -48,6 +48,9 @@ func (s Classes) PutIf(ctx context.Context, class Class, version int64) (Class, 
 	case stored.shown != version:
 		return class, fmt.Errorf("%w: class %s has version %d, not %d: somebody has changed it; look at it and try again",
 			ErrConflict, class.Name, stored.shown, version)
+	case version == 0 && stored.live > 0: // else both of two who make it at once would be told that they have
+		return class, fmt.Errorf("%w: class %s is being made as version %d, or removed, or that failed half way: "+
+			"look at it and try again, or store it without a version", ErrConflict, class.Name, stored.live)
 	case stored.shown != stored.newest && stored.shown != 0:
 		return class, fmt.Errorf("%w: class %s has version %d and is being changed to %d, or that failed half way: "+
 			"look at it and try again, or store it without a version", ErrConflict, class.Name, stored.shown, stored.newest)
@@ -98,9 +101,9 @@ func (s Classes) track(ctx context.Context, shard int, name string) error {
 	return err
 }
 
-// versions of a class: the one that is shown, 0 when there is no such class, and the newest that any shard has, which a removed
-// class may still have.
-type versions struct{ shown, newest int64 }
+// versions of a class: the one that is shown, 0 when there is no such class, the newest that any shard has, which a removed
+// class may still have, and the newest that is not removed.
+type versions struct{ shown, newest, live int64 }
 
 func (s Classes) versions(ctx context.Context, name string) (versions, error) {
 	var v versions
@@ -114,6 +117,7 @@ func (s Classes) versions(ctx context.Context, name string) (versions, error) {
 		if v.shown = version; reply(stored).text(1) != "" {
 			v.shown = 0
 		}
+		v.live = max(v.live, v.shown)
 	}
 	return v, nil
 }
