@@ -61,7 +61,11 @@ func (s *server) operation(method, path, tag, summary, description string, reaso
 	if method == http.MethodGet && path != eventsPath {
 		canBeTagged(&op)
 	}
-	reasons = append(reasons, queue.ReasonInvalid, wire.ReasonUnauthenticated, wire.ReasonDenied, reasonNotAcceptable, reasonInternal, queue.ReasonUnavailable)
+	reasons = append(reasons, queue.ReasonInvalid, wire.ReasonUnauthenticated, wire.ReasonDenied, reasonNotAcceptable, reasonInternal, queue.ReasonUnavailable,
+		reasonTooManyWrong, reasonWrongHost)
+	if method != http.MethodGet {
+		reasons = append(reasons, reasonCrossSite, queue.ReasonTooLarge)
+	}
 	titles := map[int][]string{}
 	for _, k := range kinds() {
 		if slices.Contains(reasons, k.reason) {

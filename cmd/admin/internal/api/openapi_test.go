@@ -44,6 +44,15 @@ func TestDescription(t *testing.T) {
 	if len(schemas) < 20 || schemas["ErrorModel"] != nil || schemas["Event"] == nil || schemas["Missed"] == nil {
 		t.Errorf("%d schemas", len(schemas))
 	}
+	for path, item := range object(s.document.raw["paths"]) { // what the console says before any route is asked, too
+		for method, op := range object(item) {
+			for _, status := range []string{"400", "401", "403", "421", "429", "500", "503"} {
+				if object(object(op)["responses"])[status] == nil {
+					t.Errorf("%s %s has no %s", method, path, status)
+				}
+			}
+		}
+	}
 	older, _ := get(t, s.server.URL+"/spout/openapi-3.0.json")
 	document, err := openapi3.NewLoader().LoadFromData([]byte(older))
 	if err == nil {
