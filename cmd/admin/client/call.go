@@ -100,6 +100,7 @@ func (c *Client) once(ctx context.Context, ask *call, body []byte, to any) error
 		return err
 	}
 	defer reply.Body.Close() //nolint:errcheck // only read
+	defer rest(reply.Body)
 	if to == nil {
 		return nil
 	}
@@ -117,6 +118,13 @@ func (c *Client) once(ctx context.Context, ask *call, body []byte, to any) error
 	default:
 		return fmt.Errorf("%w: %s: the answer cannot be read: %w", ask.without(), ask.what, err)
 	}
+}
+
+const restMost = 64 << 10 // bytes behind what was read
+
+// rest reads the rest of an answer, a line end mostly, so that its connection serves the next call.
+func rest(body io.Reader) {
+	_, _ = io.CopyN(io.Discard, body, restMost) // what is more is not waited for
 }
 
 // send sends a call and returns an answer that is good.

@@ -57,8 +57,8 @@ func traced(job queue.Job) http.Header {
 }
 
 const (
-	batchMost  = 1000     // jobs of one request
-	batchBytes = 16 << 20 // bytes after which a request is closed early
+	batchMost  = 1000        // jobs of one request
+	batchBytes = 16<<20 - 64 // bytes of jobs after which a request is closed early: 16 MiB are read, with what is around them
 )
 
 // SubmitMany submits many jobs and answers each as Submit would, in the order given; a thousand travel in one request. Jobs of
