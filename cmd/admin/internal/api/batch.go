@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -38,6 +39,9 @@ func (s *server) batch(w http.ResponseWriter, r *http.Request) error {
 	if err := access.From(r.Context()).Check(access.Operator); err != nil {
 		return err // else each of its jobs would be refused
 	}
+	if len(r.Header[headerKey]) > 0 { // it would not make the batch repeatable
+		return fmt.Errorf("%w: %s is for a single job; give each job of a batch an id", queue.ErrInvalid, headerKey)
+	}
 	body, err := readBody(r)
 	if err != nil {
 		return err
@@ -49,11 +53,21 @@ func (s *server) batch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	results := s.submitLines(r, lines)
-	if asLines {
+	if answersLines(r.Header, asLines) {
 		send(w, http.StatusOK, linesType, inLines(results))
 		return nil
 	}
 	return sendJSON(w, http.StatusOK, inList(results))
+}
+
+// answersLines tells whether a batch is answered in lines: as it was sent, unless only the other form is accepted.
+func answersLines(h http.Header, sentLines bool) bool {
+	accept := strings.Join(h["Accept"], ",")
+	inJSON, inLines := gate{accepts: []string{jsonType}}, gate{accepts: []string{linesType}}
+	if json, lines := inJSON.acceptable(accept), inLines.acceptable(accept); json != lines {
+		return lines
+	}
+	return sentLines
 }
 
 func linesOf(body []byte, asLines bool) (lines []json.RawMessage, err error) {
@@ -93,6 +107,7 @@ func (s *server) submitLines(r *http.Request, lines []json.RawMessage) []queue.R
 		if public := wire.Public(result.Err); public != result.Err { //nolint:errorlint // whether it is another one
 			hidden, result.Err = result.Err, public
 		}
+		result.Receipt.ID = jobs[i].ID
 		results[places[i]] = result
 	}
 	if hidden != nil {
@@ -108,18 +123,16 @@ func parseLine(line []byte) (queue.Job, error) {
 	return jobline.Parse(line)
 }
 
-// said is the receipt or the rejection of one job.
-func said(r queue.Result) json.Marshaler {
-	if r.Err != nil {
-		return answer.Rejection{Err: r.Err}
-	}
-	return r.Receipt
-}
+// said is the receipt or the rejection of one job, which has the id to repeat it with where nobody knows what became of it.
+type said struct{ queue.Result }
+
+// MarshalJSON writes what a list has, too.
+func (s said) MarshalJSON() ([]byte, error) { return json.Marshal(wire.FromResult(s.Result)) }
 
 func inLines(results []queue.Result) []byte {
 	var b bytes.Buffer
 	for i, r := range results {
-		line, err := answer.OfLine{Line: i + 1, Answer: said(r)}.MarshalJSON()
+		line, err := answer.OfLine{Line: i + 1, Answer: said{r}}.MarshalJSON()
 		if err != nil {
 			panic(err) // shapes of strings and numbers always marshal
 		}

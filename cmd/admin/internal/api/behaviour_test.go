@@ -39,19 +39,27 @@ func TestBatch(t *testing.T) {
 		inLines := s.ask("operator", "POST", "/v1/jobs/batch", strings.Join(lines, "\n")+"\n", "Content-Type", "application/x-ndjson")
 		for line := range strings.Lines(inLines.body) {
 			var r struct {
-				Line           int
-				Status, Reason string
+				Line               int
+				Status, Reason, ID string
 			}
 			if err := json.Unmarshal([]byte(line), &r); err != nil {
 				t.Fatal(err)
 			}
 			words = append(words, fmt.Sprint(r.Line, r.Status, r.Reason))
+			if r.ID == "" && r.Reason != "invalid" { // of a refusal, too: nobody may know what became of it
+				t.Errorf("%s has no id", line)
+			}
 		}
 		want = "1duplicate 2rejectedinvalid 3duplicate 4rejectedfull 5duplicate 6rejectedunknown_class"
 		if strings.Join(words, " ") != want || inLines.header.Get("Content-Type") != "application/x-ndjson" {
 			t.Errorf("got %v, want %s", words, want)
 		}
 		s.ask("operator", "POST", "/v1/jobs/batch", `{"jobs":[]}`).want(t, 200, nil)
+		s.ask("operator", "POST", "/v1/jobs/batch", lines[0], "Content-Type", "application/x-ndjson", "Accept", "application/json").read(t, &got)
+		one := s.ask("operator", "POST", "/v1/jobs/batch", `{"jobs":[`+lines[0]+`]}`, "Accept", "application/x-ndjson")
+		if one.want(t, 200, map[string]any{"line": 1, "status": "duplicate"}); len(got.Results) != 1 {
+			t.Errorf("not as it is accepted: %+v", got)
+		}
 	})
 }
 

@@ -225,7 +225,7 @@ func (g *gate) checkQuery(raw string) *problem {
 }
 
 // acceptable reads Accept as far as it matters here: whether any type of ours is in it.
-func (g *gate) acceptable(accept string) bool {
+func (g gate) acceptable(accept string) bool {
 	for part := range strings.SplitSeq(accept, ",") {
 		name, params, err := mime.ParseMediaType(part)
 		if err != nil || strings.Trim(params["q"], "0.") == "" && params["q"] != "" {

@@ -93,6 +93,7 @@ func TestStrictness(t *testing.T) {
 		{"no description", "GET", "/openapi.xml", "", nil, 404, "not_found", ""},
 		{"method of the description", "POST", "/openapi.json", "{}", nil, 405, "method_not_allowed", "GET, HEAD"},
 		{"method of a page", "POST", "/docs", "{}", nil, 405, "method_not_allowed", ""},
+		{"a key for a batch", "POST", "/v1/jobs/batch", `{"jobs":[]}`, []string{"Idempotency-Key", "b"}, 400, "invalid", "each job of a batch an id"},
 		{"empty body", "POST", "/v1/jobs", "", nil, 400, "invalid", "ends too early"},
 		{"two objects", "POST", "/v1/jobs", job + job, nil, 400, "invalid", "behind the object"},
 		{"ids that differ", "POST", "/v1/jobs", `{"class":"calls","key":"k","id":"a","payload":1}`, []string{"Idempotency-Key", "b"}, 400, "invalid", "id is"},
