@@ -230,6 +230,11 @@ func TestDead(t *testing.T) {
 	if pass.read(t, &told); told.Retry == nil || told.Before == "" {
 		t.Error(pass.body)
 	}
+	s.ask("operator", "POST", "/v1/dead/retry?class=calls&before=0001-01-01T00:00:00Z", "").want(t, 200, map[string]any{"retried": 0, "left": 0})
+	s.ask("viewer", "GET", "/v1/dead/groups?class=calls", "").want(t, 200, map[string]any{"kept": 3})
+	if none := s.ask("viewer", "GET", "/v1/dead?class=calls&before=0001-01-01T00:00:00Z", ""); !strings.Contains(none.body, `"items":[]`) {
+		t.Errorf("died in the year 1: %s", none.body)
+	}
 	s.ask("operator", "POST", "/v1/dead/retry?class=calls&before="+told.Before, "").want(t, 200, map[string]any{"retried": 0, "left": 3})
 	s.ask("operator", "POST", "/v1/dead/retry?class=calls&before=2199-01-01T00:00:00Z", "").read(t, &told)
 	if strings.HasPrefix(told.Before, "2199") {

@@ -84,6 +84,9 @@ func timeOf(name, text string) (time.Time, error) {
 	if err != nil {
 		return at, fmt.Errorf("%w: %s %q is not a time in RFC 3339, like 2026-01-31T18:00:00Z", queue.ErrInvalid, name, clip(text))
 	}
+	if at.IsZero() { // the year 1, which the queue would take for no time at all: for all of them
+		at = at.Add(time.Nanosecond)
+	}
 	return at, nil
 }
 
