@@ -131,3 +131,19 @@ func TestDepth(t *testing.T) {
 		}
 	}
 }
+
+// A batch of a million jobs is refused before there are as many of anything.
+func TestTooMany(t *testing.T) {
+	t.Parallel()
+	const more = 1_000_000
+	lines, err := jobline.Split([]byte(`{"jobs":[` + strings.Repeat("1,", more-1) + `1]}`))
+	if !errors.Is(err, queue.ErrTooLarge) || !strings.Contains(err.Error(), "1000000 jobs") || len(lines) > jobline.Most {
+		t.Errorf("%d lines: %v", len(lines), err)
+	}
+	if lines, err := jobline.SplitLines([]byte(strings.Repeat("1\n", more))); !errors.Is(err, queue.ErrTooLarge) || lines != nil {
+		t.Errorf("%d lines: %v", len(lines), err)
+	}
+	if lines, err := jobline.SplitLines([]byte("1\r\n2\n\n")); err != nil || len(lines) != 2 {
+		t.Errorf("%q: %v", lines, err)
+	}
+}

@@ -1,6 +1,7 @@
 package jobline
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,18 +13,39 @@ import (
 // Most is how many jobs one request may have, through every door.
 const Most = 1000
 
-// Split reads {"jobs":[…]} and returns what is in the list, each to be read by Parse. The error wraps [queue.ErrInvalid].
+// Split reads {"jobs":[…]} and returns what is in the list, each to be read by Parse. The error wraps [queue.ErrInvalid], or for more
+// than [Most] jobs [queue.ErrTooLarge].
 func Split(body []byte) ([]json.RawMessage, error) {
-	lines, err := split(body)
+	lines, count, err := split(body)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", queue.ErrInvalid, err)
+	}
+	return lines, tooMany(count)
+}
+
+// SplitLines is Split for a job in each line.
+func SplitLines(body []byte) ([]json.RawMessage, error) {
+	body = bytes.TrimRight(body, "\r\n")
+	if err := tooMany(bytes.Count(body, []byte("\n")) + 1); err != nil {
+		return nil, err
+	}
+	var lines []json.RawMessage
+	for line := range bytes.SplitSeq(body, []byte("\n")) {
+		lines = append(lines, line)
 	}
 	return lines, nil
 }
 
-func split(body []byte) (lines []json.RawMessage, err error) {
+func tooMany(jobs int) error {
+	if jobs > Most {
+		return fmt.Errorf("%w: the batch has %d jobs; %d are read", queue.ErrTooLarge, jobs, Most)
+	}
+	return nil
+}
+
+func split(body []byte) (lines []json.RawMessage, count int, err error) {
 	if deep(body, deepest+2) { // each job is looked at by itself: its place in the batch takes nothing from it
-		return nil, errDeep
+		return nil, 0, errDeep
 	}
 	seen := false
 	err = strictjson.Fields(body, func(name string, value json.RawMessage) error {
@@ -35,13 +57,14 @@ func split(body []byte) (lines []json.RawMessage, err error) {
 		case value[0] != '[':
 			return errors.New("jobs is not a list")
 		}
-		seen, lines = true, strictjson.Items(value)
+		seen = true
+		lines, count = strictjson.Items(value, Most)
 		return nil
 	})
 	if err == nil && !seen {
 		err = errors.New(`field "jobs" is missing`)
 	}
-	return lines, err
+	return lines, count, err
 }
 
 // deepest is how far lists and objects may be nested: more than any payload needs, and little enough for whoever reads it.

@@ -121,17 +121,18 @@ func escaped(b []byte) rune {
 	return rune(n)
 }
 
-// Items are those of a list in valid JSON.
-func Items(list []byte) []json.RawMessage {
-	var all []json.RawMessage
-	for rest := blank(list[1:]); rest[0] != ']'; {
+// Items are the first of a list in valid JSON, and how many it has: where these are a million, nobody wants to have them.
+func Items(list []byte, most int) (first []json.RawMessage, count int) {
+	for rest := blank(list[1:]); rest[0] != ']'; count++ {
 		n := length(rest)
-		all = append(all, json.RawMessage(rest[:n:n]))
+		if count < most {
+			first = append(first, json.RawMessage(rest[:n:n]))
+		}
 		if rest = blank(rest[n:]); rest[0] == ',' {
 			rest = blank(rest[1:])
 		}
 	}
-	return all
+	return first, count
 }
 
 // slowly is Fields for what is no valid JSON.

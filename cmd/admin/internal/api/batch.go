@@ -48,7 +48,11 @@ func (s *server) batch(w http.ResponseWriter, r *http.Request) error {
 	}
 	sent, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // the gate has seen to it
 	asLines := sent == linesType
-	lines, err := linesOf(body, asLines)
+	split := jobline.Split
+	if asLines {
+		split = jobline.SplitLines
+	}
+	lines, err := split(body)
 	if err != nil {
 		return err
 	}
@@ -68,20 +72,6 @@ func answersLines(h http.Header, sentLines bool) bool {
 		return lines
 	}
 	return sentLines
-}
-
-func linesOf(body []byte, asLines bool) (lines []json.RawMessage, err error) {
-	if asLines {
-		for line := range bytes.SplitSeq(bytes.TrimRight(body, "\r\n"), []byte("\n")) {
-			lines = append(lines, line)
-		}
-	} else if lines, err = jobline.Split(body); err != nil {
-		return nil, err
-	}
-	if len(lines) > jobline.Most {
-		return nil, fmt.Errorf("%w: the batch has %d jobs; %d are read", queue.ErrTooLarge, len(lines), jobline.Most)
-	}
-	return lines, nil
 }
 
 // submitLines submits those lines that are jobs.

@@ -105,6 +105,7 @@ func TestStrictness(t *testing.T) {
 		{"batch of others", "POST", "/v1/jobs/batch", `{"job":[]}`, nil, 400, "invalid", `unknown field "job"`},
 		{"batch without", "POST", "/v1/jobs/batch", `{}`, nil, 400, "invalid", "missing"},
 		{"batch too long", "POST", "/v1/jobs/batch", `{"jobs":[` + strings.Repeat("1,", 1000) + `1]}`, nil, 413, "too_large", "1001 jobs"},
+		{"batch of lines too long", "POST", "/v1/jobs/batch", strings.Repeat("1\n", 1001), []string{"Content-Type", "application/x-ndjson"}, 413, "too_large", "1001 jobs"},
 		{"hold without", "POST", "/v1/classes/calls/hold", `{}`, nil, 400, "invalid", "one of for and until"},
 		{"hold both", "POST", "/v1/classes/calls/hold", `{"for":"1s","until":"2100-01-01T00:00:00Z"}`, nil, 400, "invalid", "one of"},
 		{"hold past", "POST", "/v1/classes/calls/hold", `{"until":"2020-01-01T00:00:00Z"}`, nil, 400, "invalid", "past"},
