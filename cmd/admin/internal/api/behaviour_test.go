@@ -277,7 +277,8 @@ func TestWait(t *testing.T) {
 	s.ask("viewer", "GET", "/v1/jobs/"+ref+"/end", "").want(t, 200, map[string]any{"state": "cancelled"})
 	waits := s.ask("operator", "POST", "/v1/jobs", `{"class":"calls","key":"k","id":"2","payload":"<1>"}`, "Prefer", "respond-async, Wait=1; x=y")
 	waits.want(t, 202, map[string]any{"status": "admitted", "ending": nil})
-	if at := s.ask("viewer", "GET", waits.header.Get("Location")+"/end", ""); at.status != 202 || !strings.Contains(at.body, `"payload":"<1>"`) {
+	began := time.Now()
+	if at := s.ask("viewer", "GET", waits.header.Get("Location")+"/end", ""); time.Since(began) > 1500*time.Millisecond || at.status != 202 || !strings.Contains(at.body, `"payload":"<1>"`) {
 		t.Errorf("not yet: %d %s", at.status, at.body) // byte for byte what was sent
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/spout-queue/spout/cmd/internal/answer"
@@ -118,6 +119,9 @@ func (s *server) end(w http.ResponseWriter, r *http.Request) error {
 	job, err := s.desk.Job(r.Context(), r.PathValue("ref"))
 	if err != nil {
 		return err
+	}
+	if alive := []queue.State{queue.Line, queue.Later, queue.Out}; wait == 0 && slices.Contains(alive, job.State) {
+		return sendJSON(w, http.StatusAccepted, wire.FromJobState(job)) // who asks again and again is not kept waiting
 	}
 	wait = max(wait, lookTime)
 	beBackIn(w, wait)
