@@ -98,12 +98,12 @@ func (c *Client) RetryAllDead(ctx context.Context, class, key string, wait bool,
 
 // revive asks once, and returns the last line of the answer.
 func (c *Client) revive(ctx context.Context, ask *call, each func(wire.Revived)) (wire.Revived, error) {
-	reply, err := c.send(ctx, ask, nil)
+	progress, err := c.listen(ctx, ask)
 	if err != nil {
 		return wire.Revived{}, err
 	}
-	defer reply.Body.Close() //nolint:errcheck // only read
-	lines := json.NewDecoder(reply.Body)
+	defer progress.Close() //nolint:errcheck // only read
+	lines := json.NewDecoder(progress)
 	for {
 		var line wire.Revived
 		if err := lines.Decode(&line); err != nil {

@@ -46,24 +46,22 @@ const eventMost = 64 << 10
 
 // Events tells what happens from now on: what is submitted through that server, what becomes of jobs that workers have, and
 // which end while they wait, anywhere. It goes on until ctx ends, which is no error, or the stream does,
-// which is one: then begin again, and look for yourself at what was missed.
+// or says nothing for a minute, which is one: then begin again, and look for yourself at what was missed.
 func (c *Client) Events(ctx context.Context, q EventQuery) iter.Seq2[Event, error] {
 	ask := call{
 		what: "listen to events", method: http.MethodGet, path: "/v1/events",
 		query: values("class", q.Class, "key", q.Key, "what", strings.Join(q.What, ",")),
 	}
 	return func(yield func(Event, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		reply, err := c.send(ctx, &ask, nil)
+		happens, err := c.listen(ctx, &ask)
 		if err != nil {
 			if ctx.Err() == nil {
 				yield(Event{}, err)
 			}
 			return
 		}
-		defer reply.Body.Close() //nolint:errcheck // only read
-		if err := readEvents(reply.Body, yield); err != nil && ctx.Err() == nil {
+		defer happens.Close() //nolint:errcheck // only read
+		if err := readEvents(happens, yield); err != nil && ctx.Err() == nil {
 			yield(Event{}, transportError(&ask, err))
 		}
 	}
