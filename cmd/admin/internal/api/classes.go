@@ -87,6 +87,9 @@ func (s *server) removeClass(ctx context.Context, in *removeInput) (*output[wire
 	if err := in.check("remove class "+in.Class, has.Waiting+has.Dead); err != nil {
 		if p, ok := errors.AsType[*problem](err); ok {
 			p.Waiting, p.Dead = &has.Waiting, &has.Dead
+			if has.Out > 0 { // whoever agrees now loses jobs and has the class all the same
+				p.Out, p.Detail = &has.Out, fmt.Sprintf("%s; %d are out, and keep the class for as long as that", p.Detail, has.Out)
+			}
 		}
 		return nil, err
 	}
