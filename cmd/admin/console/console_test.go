@@ -125,4 +125,7 @@ func TestHealth(t *testing.T) {
 	if resp, body := do(t, request(t, http.MethodGet, url+"/healthz", "")); resp.StatusCode != 200 || body != "ok\n" {
 		t.Errorf("GET /healthz: %d %q", resp.StatusCode, body)
 	}
+	if resp, body := do(t, request(t, http.MethodGet, strings.TrimSuffix(url, "/spout")+"/v1/classes", "")); resp.StatusCode != 404 || !strings.Contains(body, "below /spout/") {
+		t.Errorf("elsewhere: %d %q", resp.StatusCode, body)
+	}
 }

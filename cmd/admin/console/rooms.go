@@ -95,7 +95,9 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, c.base+"/", http.StatusPermanentRedirect)
 			return
 		}
-		c.refuse(w, r, notFound)
+		elsewhere := notFound.says()
+		elsewhere.detail = "there is nothing here: this server is below " + c.base + "/"
+		c.say(w, r, elsewhere)
 		return
 	}
 	switch c.room(r.URL.Path) {
