@@ -47,6 +47,11 @@ func (d *Desk) operate(ctx context.Context, action string, t Target,
 	if err := allow(ctx, access.Operator, t.Class); err != nil {
 		return false, err
 	}
+	leave, err := d.turns.take(ctx, t)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
 	before, err := d.closed(ctx, t)
 	if err != nil {
 		return false, err

@@ -37,6 +37,7 @@ type Desk struct {
 	errors *slog.Logger
 	meters *metercheck.Meters
 	trace  Trace
+	turns  turns
 }
 
 // Trace begins the span of a submission: it puts the context of the span into the job, and end is told the answer.

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -329,6 +331,31 @@ func TestUnchanged(t *testing.T) {
 		}
 	}
 	s.checkLog(t, "resume", "hold", "unhold", "resume", "drain", "hold", "hold", "pause")
+}
+
+// Of many who pause the same at once, one has changed something.
+func TestAtOnce(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	ctx := access.With(t.Context(), access.Person{Name: "ann", Role: access.Operator})
+	var changes atomic.Int64
+	var many sync.WaitGroup
+	for range 20 {
+		many.Go(func() {
+			changed, err := s.desk.Pause(ctx, desk.Target{Class: "own", Key: "at once"})
+			if err != nil {
+				t.Error(err)
+			}
+			if changed {
+				changes.Add(1)
+			}
+		})
+	}
+	many.Wait()
+	if changes.Load() != 1 {
+		t.Errorf("%d of 20 changed it", changes.Load())
+	}
+	s.checkLog(t, "pause")
 }
 
 // What moved no job is no change, however often somebody asks: the log keeps ten thousand.
