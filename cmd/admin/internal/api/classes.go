@@ -156,12 +156,9 @@ func (s *server) putClass(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	plan, err := s.planOf(ctx, class)
-	if err == nil && !agrees(want, plan.Version) {
-		err = versionConflict(name, want, plan.Version)
-	}
-	if err == nil && !dry && plan.Change != "unchanged" {
-		err = s.store(ctx, class, want, &plan)
+	plan, err := s.put(ctx, class, want, dry)
+	for try := 1; try < putTries && want == anyVersion && errors.Is(err, queue.ErrConflict); try++ { // who wants no version comes after the other
+		plan, err = s.put(ctx, class, want, dry)
 	}
 	if err != nil {
 		if p := problemOf(err); byHeader && p.Reason == queue.ReasonConflict {
@@ -176,6 +173,24 @@ func (s *server) putClass(w http.ResponseWriter, r *http.Request) error {
 		status = http.StatusCreated
 	}
 	return sendJSON(w, status, plan)
+}
+
+// putTries is how often a class is stored of which any version will do, while others store it, too.
+const putTries = 5
+
+// put stores a class, unless it is only asked what that would change, or has another version than is wanted.
+func (s *server) put(ctx context.Context, class queue.Class, want int64, dry bool) (wire.Plan, error) {
+	plan, err := s.planOf(ctx, class)
+	switch {
+	case err != nil:
+		return plan, err
+	case !agrees(want, plan.Version):
+		return plan, versionConflict(class.Name, want, plan.Version)
+	case dry || plan.Change == "unchanged":
+		return plan, nil
+	}
+	err = s.store(ctx, class, want, &plan)
+	return plan, err
 }
 
 func yesNo(r *http.Request, name string) (bool, error) {

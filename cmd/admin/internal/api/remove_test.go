@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/spout-queue/spout/queue"
@@ -30,4 +31,20 @@ func TestRemoveWithJobsOut(t *testing.T) {
 		t.Error(asks.body)
 	}
 	s.ask("admin", "DELETE", remove+"&confirm=1", "").want(t, 409, map[string]any{"reason": "busy", "waiting": 0, "out": 1})
+}
+
+// Several that store the same class at once, as replicas that start do, are no conflict where nobody wants a version.
+func TestPutAtOnce(t *testing.T) {
+	t.Parallel()
+	s := realSite(t)
+	var many sync.WaitGroup
+	for range 4 {
+		many.Go(func() {
+			if got := s.ask("admin", "PUT", "/v1/classes/calls", `{"capacity":5,"rate":"1/1s"}`); got.status != 200 && got.status != 201 {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+		})
+	}
+	many.Wait()
+	s.ask("viewer", "GET", "/v1/classes/calls", "").want(t, 200, map[string]any{"capacity": 5})
 }
