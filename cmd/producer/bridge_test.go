@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,8 +16,27 @@ import (
 	"github.com/spout-queue/spout/internal/redistest"
 )
 
+// shared is a buffer that connections log to while the command writes: os.Stderr bears that, a bytes.Buffer does not.
+type shared struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *shared) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
 func callBridge(ctx context.Context, redis string, args ...string) (status int, stderr string) {
-	var out, errs bytes.Buffer
+	var out bytes.Buffer
+	var errs shared
 	env := func(name string) string { return map[string]string{"SPOUT_REDIS": redis}[name] }
 	status = run(ctx, append([]string{"producer", "bridge"}, args...), env, strings.NewReader(""), &out, &errs)
 	return status, errs.String()
