@@ -55,7 +55,7 @@ func TestDashboardInSomebodysMux(t *testing.T) {
 	tab.pressText("Pause")
 	tab.until("a pause", `document.querySelector("#part-state h2").innerText.includes("Paused")`)
 	tab.pressText("Purge")
-	tab.until("the question", `document.getElementById("dialog").open`)
+	tab.until("the question, not answered by the key that asked it", `document.getElementById("dialog").open && document.activeElement.id === "dialog"`)
 	tab.pressText("Drop")
 	tab.until("none left", `location.pathname === "/ops/spout/bucket" && `+level+` === 0`)
 	for _, page := range []string{"", "classes", "class?name=web", "class/edit?name=web", "dead", "dead?class=web", "workers", "submit", "meter", "changes", "docs"} {

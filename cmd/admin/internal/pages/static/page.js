@@ -24,6 +24,7 @@
     dialog.innerHTML = text;
     htmx.process(dialog);
     if (!dialog.open) dialog.showModal();
+    dialog.focus(); // on no button: a key that is held since it opened this must not answer it
   }
 
   document.addEventListener('click', async (event) => {
