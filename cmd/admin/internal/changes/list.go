@@ -48,12 +48,15 @@ func (l *Log) List(ctx context.Context, q Query) (page []Change, next string, er
 	case q.Before != "" && !isID(q.Before):
 		return nil, "", fmt.Errorf("%w: %.40q is no place in the log of changes", queue.ErrInvalid, q.Before)
 	}
+	if q.Before != "" && strings.Trim(q.Before, "0-") == "" { // nothing is before it, and Redis takes it for a mistake
+		return nil, "", nil
+	}
 	end := "+"
 	if q.Before != "" {
 		end = "(" + q.Before
 	}
 	look := int64(readMost)
-	if q.Class == "" && q.Who == "" && q.Target == "" && q.Sees == nil {
+	if q.Class == "" && q.Key == "" && q.Who == "" && q.Target == "" && q.Sees == nil {
 		look = int64(limit) + 1
 	}
 	entries, err := l.rdb.XRevRangeN(ctx, l.key, end, "-", look).Result()
