@@ -1,5 +1,5 @@
 // Package redact takes out of what people are shown what looks like a secret: values of telling headers and fields, passwords
-// and tokens in URLs. It errs on the side of taking out, and it cannot know every secret: it is no reason to put one into a
+// and tokens in URLs, and what has the shape of a well-known token. It errs on the side of taking out, and it cannot know every secret: it is no reason to put one into a
 // payload. What is written {{secret:name}} is no secret and stays.
 package redact
 
@@ -7,7 +7,8 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"regexp"
+	"errors"
+	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -27,58 +28,12 @@ func JSON(value []byte) (json.RawMessage, int) {
 func redactJSON(value []byte, nested int) (json.RawMessage, int) {
 	w := walker{in: json.NewDecoder(bytes.NewReader(value)), nested: nested}
 	w.in.UseNumber()
-	if err := w.value(false); err != nil {
+	err := w.value(false)
+	if _, end := w.in.Token(); err != nil || !errors.Is(end, io.EOF) { // it is no JSON, or goes on behind it
 		text, n := Text(string(value))
 		return quoted(text), n
 	}
 	return w.out.Bytes(), w.found
-}
-
-var (
-	// userinfo is what stands before the host of a URL.
-	userinfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/?#@"'<>]*@`)
-	// parameter is a pair in a query or in a form.
-	parameter = regexp.MustCompile(`(^|[?&;\s"'])([A-Za-z0-9_.%\[\]-]{1,64})=([^&;\s"'<>#]+)`)
-	// scheme is a credential as in a header Authorization.
-	scheme = regexp.MustCompile(`(?i)\b(bearer|basic|token|digest|negotiate)(\s+)([A-Za-z0-9._~+/=-]{8,})`)
-	// header is a line of headers in a text.
-	header = regexp.MustCompile(`(?im)\b((?:proxy-)?authorization|(?:set-)?cookie|x-[a-z-]*(?:key|token|secret))(\s*[:=]\s*)([^\r\n"',]+)`)
-	// placeholder is a secret by its name.
-	placeholder = regexp.MustCompile(`\{\{\s*secret:[^{}]*\}\}`)
-	// harmless is what may stand around a placeholder.
-	harmless = regexp.MustCompile(`^(?i)\s*(bearer|basic|token|digest|apikey)?\s*$`)
-)
-
-// Text returns a text without its secrets, and how many there were.
-func Text(text string) (string, int) {
-	found := 0
-	replace := func(pattern *regexp.Regexp, by func(groups []string) string) {
-		text = pattern.ReplaceAllStringFunc(text, func(match string) string {
-			now := by(pattern.FindStringSubmatch(match))
-			if now != match {
-				found++
-			}
-			return now
-		})
-	}
-	replace(userinfo, func(g []string) string { return g[1] + Mark + "@" })
-	replace(header, func(g []string) string { return g[1] + g[2] + secret(g[3]) })
-	replace(scheme, func(g []string) string { return g[1] + g[2] + Mark })
-	replace(parameter, func(g []string) string {
-		if telling(g[2]) {
-			return g[1] + g[2] + "=" + secret(g[3])
-		}
-		return g[0]
-	})
-	return text, found
-}
-
-// secret is what is shown of a value that is one.
-func secret(value string) string {
-	if strings.Contains(value, Mark) || placeholder.MatchString(value) && harmless.MatchString(placeholder.ReplaceAllString(value, "")) {
-		return value
-	}
-	return Mark
 }
 
 // telling tells of the name of a field, header or parameter whether its value is a secret.
@@ -152,7 +107,7 @@ func (w *walker) many(open json.Delim, hidden bool) error {
 			name, _ := token.(string) // a decoder refuses other names
 			w.out.Write(quoted(name))
 			w.out.WriteByte(':')
-			if hide = hidden || telling(name); name == "body_base64" {
+			if hide = hidden || telling(name); name == "body_base64" && !hide {
 				if err := w.encoded(); err != nil {
 					return err
 				}
