@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/spout-queue/spout/queue"
 )
 
 // examineServer judges a server by its INFO.
@@ -52,10 +54,11 @@ func checkEviction(info map[string]string) Finding {
 	}
 }
 
-// Parts of maxmemory from which on something is to be done.
+// Parts of maxmemory, or of a limit of NATS, from which on something is to be done. From full on jobs are refused: see
+// [queue.DefaultStoreShare].
 const (
-	nearlyFull = 0.8
-	full       = 1.0
+	filling    = 0.75
+	nearlyFull = queue.DefaultStoreShare
 )
 
 func checkMemory(info map[string]string) Finding {
@@ -69,10 +72,12 @@ func checkMemory(info map[string]string) Finding {
 	}
 	detail := fmt.Sprintf("%s used of a maxmemory of %s", mebibytes(used), mebibytes(most))
 	switch {
-	case used >= full*most:
-		return fail("memory", detail+": jobs are refused", "raise maxmemory, or let workers drain")
-	case used >= nearlyFull*most:
-		return warn("memory", detail+": at maxmemory jobs are refused", "raise it, or lower the capacity of classes")
+	case used > nearlyFull*most:
+		return fail("memory", fmt.Sprintf("%s: from %.0f %% on (--store-share) jobs are refused as store_full", detail, nearlyFull*100),
+			"raise maxmemory, or let workers drain")
+	case used >= filling*most:
+		return warn("memory", fmt.Sprintf("%s: from %.0f %% on (--store-share) jobs are refused", detail, nearlyFull*100),
+			"raise it, or lower the capacity of classes")
 	}
 	return ok("memory", detail)
 }
