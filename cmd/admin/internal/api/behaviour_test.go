@@ -240,7 +240,7 @@ func TestDead(t *testing.T) {
 	if strings.HasPrefix(told.Before, "2199") {
 		t.Error("a time to come would send those round again that die after this")
 	}
-	s.ask("admin", "POST", "/v1/dead/purge?class=calls&key=k", "").want(t, 428, map[string]any{"confirm": "3"})
+	s.ask("admin", "POST", "/v1/dead/purge?class=calls&key=k", "").want(t, 428, map[string]any{"confirm": "3", "dead": 3, "waiting": nil})
 	s.ask("admin", "POST", "/v1/dead/purge?class=calls&key=k&confirm=3", "").want(t, 200, map[string]any{"purged": 3})
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -115,6 +116,9 @@ func (s *server) purgeDead(ctx context.Context, in *purgeDeadInput) (*output[wir
 		return nil, err
 	}
 	if err := in.check("purge the dead of "+t.String(), int64(would)); err != nil {
+		if p, ok := errors.AsType[*problem](err); ok { // it is not those that wait that go
+			p.Waiting, p.Dead = nil, p.Waiting
+		}
 		return nil, err
 	}
 	n, err := s.desk.PurgeDead(ctx, t)
