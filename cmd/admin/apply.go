@@ -25,6 +25,8 @@ classes:
     capacity: 500          # required: jobs that may wait, per key; 1 to 1,000,000
     rate: 30/60s           # required: departures per key; a whole limit and a Go duration, or days as in 200000/1d
     catch_up: 5ms          # how late a departure may be and still keep its slot
+    adapt: {min: 5/60s}    # lower the rate of a key whose service refuses, and let it rise again up to max, which is
+                           #   the rate unless given; default off
     pace: normal           # strict: ask Redis once more at each start, so that starts keep the interval to a few ms
     max_in_flight: 0       # most jobs of one key that may be out at once; 0 is no bound
     max_wait: 10m          # a job that would wait longer is rejected, one that has is expired; default none
@@ -47,7 +49,14 @@ classes:
     max_payload: 256KiB    # at most 1MiB
     http:                  # for http:call jobs
       allow_private: false # loopback, private and link-local targets are refused unless true
-      hosts: []            # when not empty, only these
+      hosts: []            # when not empty, only these: host or host:port
+      schemes: []          # likewise
+      ports: []            # likewise
+      redirects: 0         # how many a call follows, at most 10
+      secrets: []          # what {{secret:name}} in a header may name; needs hosts
+      hold: bucket         # or class: what closes when the service asks to be left alone,
+      max_hold: 1h         #   and for how long at most, 1s to 24h
+      anonymous: false     # true: calls carry no Idempotency-Key and Spout-Attempt
 
 A field that is left out has its default. A new rate counts from the next departure on, for jobs that wait already too; a
 capacity below the level of a bucket rejects until it fits. Classes that the file does not name stay as they are. When

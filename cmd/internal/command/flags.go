@@ -37,6 +37,8 @@ func document(f cli.Flag) {
 		f.Sources, f.OnlyOnce = shown, true
 	case *cli.Int64Flag:
 		f.Sources, f.OnlyOnce = shown, true
+	case *cli.FloatFlag:
+		f.Sources, f.OnlyOnce = shown, true
 	case *cli.BoolFlag:
 		f.Sources, f.OnlyOnce = shown, true
 	case *cli.DurationFlag:

@@ -66,7 +66,7 @@ While Redis is away at the start, a command waits for it for up to 30 s.
 
 Exit status: 0 done; 1 something was found (doctor, audit) or left out (on request); 64 wrong command line; 65 wrong input,
 unknown class or job; 69 Redis is away, or its reply was lost; 74 reading or writing failed; 75 no room now, or draining;
-77 Redis does not let us in; 78 wrong configuration, or a Redis that is not fit; 130 interrupted.`
+77 Redis, NATS or the API does not let us in; 78 wrong configuration, or a Redis that is not fit; 130 interrupted.`
 
 // Group is a command that is only there for the commands below it.
 func Group(name, usage string, commands ...*cli.Command) *cli.Command {
