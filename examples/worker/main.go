@@ -34,7 +34,7 @@ func run(ctx context.Context, addr string, log *slog.Logger) error {
 	mux := handlers.NewMux()
 	mux.HandleFunc("mail:send", func(ctx context.Context, t *asynq.Task) error {
 		log.LogAttrs(ctx, slog.LevelInfo, "sending", slog.String("to", t.Headers()["Spout-Key"]))
-		return nil // done; an error makes the job dead, kept with the error
+		return nil // done; after an error it is tried again, at the rate of its bucket and as often as the class says
 	})
 	worker, err := scheduler.New(client, mux, scheduler.Options{Classes: []string{"mail"}, Logger: log})
 	if err != nil {
