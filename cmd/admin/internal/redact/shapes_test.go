@@ -27,9 +27,9 @@ func TestShapes(t *testing.T) {
 		// URLs.
 		"https://u:p@ss@h/x@y": "https://[redacted]@h/x@y",
 		// Shapes.
-		"bad token " + jwt + " given":                       "bad token [redacted] given",
-		"key AKIAIOSFODNN7EXAMPLE is off":                   "key [redacted] is off",
-		"ghp_" + x[:36] + " and spout_" + x[:43] + ".":      "[redacted] and [redacted].",
+		"bad token " + jwt + " given":                                            "bad token [redacted] given",
+		"key AKIAIOSFODNN7EXAMPLE is off":                                        "key [redacted] is off",
+		"ghp_" + x[:36] + " and spout_" + x[:43] + ".":                           "[redacted] and [redacted].",
 		"-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nx": "[redacted]\nx",
 		"-----BEGIN PRIVATE KEY-----\nabc":                                       "[redacted]",
 		// A secret beside what was taken out already.

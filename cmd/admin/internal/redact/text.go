@@ -105,7 +105,9 @@ func Text(text string) (string, int) {
 }
 
 // common tells of a name that in a text is hardly ever that of a secret: what services put into their errors.
-func common(name string) bool { return strings.EqualFold(name, "key") || strings.EqualFold(name, "code") }
+func common(name string) bool {
+	return strings.EqualFold(name, "key") || strings.EqualFold(name, "code")
+}
 
 // secret is what is shown of a value that is one.
 func secret(value string) string {
