@@ -119,8 +119,13 @@ func TestDashboardSlope(t *testing.T) {
 	slow := fall(8)
 	tab.pressText("Pause")
 	tab.until("a pause", `document.querySelector("#part-state h2").innerText.toLowerCase().includes("paused")`)
-	paused := value[int](tab, level)
-	s.fillBucket("web", "other", 8) // of the same rate, to tell the time by
+	bucket, err := s.client.Buckets().Get(t.Context(), "web", "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paused := bucket.Level
+	tab.until("the level of the moment of the pause", fmt.Sprintf(`%s === %d`, level, paused)) // what was seen a second before may be shown for a moment
+	s.fillBucket("web", "other", 8)                                                            // of the same rate, to tell the time by
 	until(t, "the other bucket is empty", func() bool { return len(s.up.calls("other")) == 8 })
 	if now := value[int](tab, level); now != paused {
 		t.Errorf("the level of a paused bucket went from %d to %d", paused, now)
