@@ -124,8 +124,9 @@ func TestDashboardSlope(t *testing.T) {
 		t.Fatal(err)
 	}
 	paused := bucket.Level
-	tab.until("the level of the moment of the pause", fmt.Sprintf(`%s === %d`, level, paused)) // what was seen a second before may be shown for a moment
-	s.fillBucket("web", "other", 8)                                                            // of the same rate, to tell the time by
+	// What was seen a second before may be shown for a moment.
+	tab.until("the level of the moment of the pause", fmt.Sprintf(`%s === %d`, level, paused))
+	s.fillBucket("web", "other", 8) // of the same rate, to tell the time by
 	until(t, "the other bucket is empty", func() bool { return len(s.up.calls("other")) == 8 })
 	if now := value[int](tab, level); now != paused {
 		t.Errorf("the level of a paused bucket went from %d to %d", paused, now)
